@@ -15,7 +15,7 @@ from sslbench.engine.crf import ChainCRF, EncodedCorpus
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.graph.lookup import NgramScores
 from sslbench.experiment.checks.forecast import Fold, fold_problem, foresee, held_out
-from sslbench.experiment.inputs.protocol import folds
+from sslbench.experiment.inputs.folding import folds
 from sslbench.plugins import registry
 from sslbench_methods.entropy_regularization.method import EntropyRegularization
 from sslbench_methods.graph_lift.method import GraphLift

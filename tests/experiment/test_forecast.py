@@ -23,8 +23,8 @@ from sslbench.experiment.checks.forecast import (
     recorded_forecast,
     summary,
 )
+from sslbench.experiment.inputs.folding import folds
 from sslbench.experiment.inputs.problem import without_labels
-from sslbench.experiment.inputs.protocol import folds
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.fitting import LocalMethod, Training
 from sslbench.experiment.run.runner import execute

@@ -63,6 +63,22 @@ def test_the_better_one_is_kept(better_first: bool) -> None:
     assert line.endswith(f"the {'mine' if better_first else 'other'} tagger is kept")
 
 
+def test_documents_are_held_out_as_a_whole() -> None:
+    problem = toy_problem()
+    documents = np.arange(50, dtype=np.int32) // 5
+    problem = replace(problem, labeled=replace(problem.labeled, documents=documents))
+    trained_on = []
+
+    def fit(part: Problem, run: RunContext) -> Tagger:
+        assert part.labeled.documents is not None
+        trained_on.append(np.bincount(part.labeled.documents, minlength=10).tolist())
+        return constant(part, run)
+
+    is_better(problem, GuardSpec("other", {}, 5, "documents"), fit, constant, RunContext())
+    assert len(trained_on) == 5
+    assert all(sorted(counts) == [0, 0, *[5] * 8] for counts in trained_on)
+
+
 def test_equal_scores_keep_the_baseline() -> None:
     assert not is_better(toy_problem(), SPEC, table, table, RunContext())
 

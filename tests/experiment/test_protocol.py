@@ -18,12 +18,12 @@ from sslbench.engine.corpus import ChainedShards, Column, Corpus, CorpusShards, 
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I64
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.inputs.folding import folds
 from sslbench.experiment.inputs.problem import Problem, relabeled, without_labels
 from sslbench.experiment.inputs.protocol import (
     Sample,
     draw,
     draw_order,
-    folds,
     labeled_size,
     resolve_text,
     rest_of_train,

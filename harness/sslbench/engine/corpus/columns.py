@@ -166,10 +166,13 @@ class Corpus:
     columns: name -> Column of N tokens. The label column is always called "label".
     offsets: int64[S + 1], read-only; sentence i has the tokens offsets[i] to offsets[i + 1] - 1.
         ValueError if they do not rise from 0 to the length of every column.
+    documents: int32[S], read-only: equal for sentences of one document. None: the text says
+        nothing of documents. ValueError for another length.
     """
 
     columns: Mapping[str, Column]
     offsets: I64
+    documents: I32 | None = None
 
     def __post_init__(self) -> None:
         offsets = _read_only(np.asarray(self.offsets), np.int64)
@@ -178,6 +181,11 @@ class Corpus:
         for name, column in self.columns.items():
             if len(column) != offsets[-1]:
                 raise ValueError(f"column {name!r}: {len(column)} tokens, offsets: {offsets[-1]}")
+        if self.documents is not None:
+            documents = _read_only(np.asarray(self.documents), np.int32)
+            if documents.shape != (len(offsets) - 1,):
+                raise ValueError(f"documents must be int32[{len(offsets) - 1}], one per sentence")
+            object.__setattr__(self, "documents", documents)
         object.__setattr__(self, "offsets", offsets)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
 
@@ -203,8 +211,9 @@ class Corpus:
             coded[name] = Column(vocabulary, vocabulary.encode(chain.from_iterable(sentences)))
         return cls(coded, np.cumsum([0, *lengths.pop()], dtype=np.int64))
 
-    def __reduce__(self) -> tuple[type[Corpus], tuple[dict[str, Column], I64]]:
-        return Corpus, (dict(self.columns), self.offsets)  # a mappingproxy cannot be pickled
+    def __reduce__(self) -> tuple[type[Corpus], tuple[dict[str, Column], I64, I32 | None]]:
+        # a mappingproxy cannot be pickled
+        return Corpus, (dict(self.columns), self.offsets, self.documents)
 
     def __repr__(self) -> str:
         names = ", ".join(self.columns)
@@ -260,29 +269,33 @@ class Corpus:
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         # token t of the result is token t + shift[t] of this corpus
         shift = np.repeat(self.offsets[:-1][ids] - offsets[:-1], lengths)
-        return self._gather(shift + np.arange(offsets[-1]), offsets)
+        return self._gather(shift + np.arange(offsets[-1]), offsets, ids)
 
     def between(self, first: SupportsIndex, last: SupportsIndex) -> Corpus:
         """Return the sentences first to last - 1, as views."""
         offsets = self.offsets[int(first) : int(last) + 1]
-        return self._gather(slice(offsets[0], offsets[-1]), offsets - offsets[0])
+        sentences = slice(int(first), int(last))
+        return self._gather(slice(offsets[0], offsets[-1]), offsets - offsets[0], sentences)
 
-    def _gather(self, tokens: I64 | slice, offsets: I64) -> Corpus:
+    def _gather(self, tokens: I64 | slice, offsets: I64, sentences: I64 | slice) -> Corpus:
         columns = {n: Column(c.vocabulary, c.codes[tokens]) for n, c in self.columns.items()}
-        return Corpus(columns, offsets)
+        documents = None if self.documents is None else self.documents[sentences]
+        return Corpus(columns, offsets, documents)
 
     def drop(self, *names: str) -> Corpus:
         """Return the corpus without these columns; names that it lacks are ignored."""
         others = {name: column for name, column in self.columns.items() if name not in names}
-        return Corpus(others, self.offsets)
+        return Corpus(others, self.offsets, self.documents)
 
     def with_column(self, name: str, column: Column) -> Corpus:
         """Return the corpus with one column added or replaced; ValueError for another length."""
-        return Corpus({**self.columns, name: column}, self.offsets)
+        return Corpus({**self.columns, name: column}, self.offsets, self.documents)
 
     @staticmethod
     def concatenate(corpora: Sequence[Corpus]) -> Corpus:
         """Return all sentences of the corpora, in their order.
+
+        Documents of different corpora are different; they are known if each corpus has them.
 
         Raises ValueError if there are no corpora, or if columns or their vocabulary objects differ.
         """
@@ -298,7 +311,21 @@ class Corpus:
             for name, column in first.columns.items()
         }
         lengths = np.concatenate([corpus.lengths for corpus in corpora])
-        return Corpus(columns, np.concatenate([[0], np.cumsum(lengths)]))
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return Corpus(columns, offsets, _joined_documents(corpora))
+
+
+def _joined_documents(corpora: Sequence[Corpus]) -> I32 | None:
+    """The documents of concatenated corpora, numbered so that no two corpora share one."""
+    parts: list[I32] = []
+    n_before = 0
+    for corpus in corpora:
+        if corpus.documents is None:
+            return None
+        distinct, number = np.unique(corpus.documents, return_inverse=True)
+        parts.append(number.astype(np.int32) + np.int32(n_before))
+        n_before += len(distinct)
+    return np.concatenate(parts)
 
 
 def _check_same_vocabularies(a: Corpus, b: Corpus) -> None:

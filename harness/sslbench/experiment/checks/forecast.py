@@ -27,8 +27,8 @@ from sslbench.engine.corpus import ChainedShards, Corpus, CorpusShards, HeadShar
 from sslbench.engine.errors import described
 from sslbench.engine.types import F64, I32, I64
 from sslbench.experiment.context.context import RunContext
+from sslbench.experiment.inputs.folding import folds
 from sslbench.experiment.inputs.problem import Problem, without_labels
-from sslbench.experiment.inputs.protocol import folds
 
 if TYPE_CHECKING:
     from sslbench.engine.crf import SequenceModel

@@ -11,10 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+import msgspec
+import numpy as np
+
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.corpus.encodings import Scheme, Task
 from sslbench.engine.dev_labels import unseen
 from sslbench.experiment.context.context import RunContext
+from sslbench.experiment.inputs.folding import grouped_folds
 from sslbench.experiment.inputs.problem import (
     DecodedTagger,
     Problem,
@@ -22,7 +26,6 @@ from sslbench.experiment.inputs.problem import (
     predicted,
     without_labels,
 )
-from sslbench.experiment.inputs.protocol import folds
 from sslbench.experiment.metrics import Scores, pool, score
 from sslbench.experiment.records.record import GuardSpec, RunRecord
 
@@ -43,7 +46,10 @@ def is_better(
         return True
     parts: list[tuple[Scores, Scores]] = []
     with run.phase("guard"):
-        for train, held_out in folds(n, min(spec.folds, n)):
+        fold_by = None if spec.fold_by is msgspec.UNSET else spec.fold_by
+        documents = problem.labeled.documents
+        cut = grouped_folds(np.arange(n), min(spec.folds, n), documents, fold_by)
+        for train, held_out in cut:
             rest = replace(problem, labeled=problem.labeled.select(train), dev=unseen(problem))
             test = problem.labeled.select(held_out)
             scores = _scores(method(rest, run.apart()), test, problem)

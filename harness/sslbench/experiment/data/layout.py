@@ -30,6 +30,7 @@ _NAMES = {
     "word": "word words token tokens form text",
     "label": "label labels tag tags ner ner_tag ner_tags iob bio entity",
     "pos": "pos upos xpos pos_tag pos_tags",
+    "document": "document documents doc doc_id document_id",
 }
 _COLUMN = {name: column for column, names in _NAMES.items() for name in names.split()}
 

@@ -14,6 +14,7 @@ from sslbench.engine.corpus.files import read_blocks
 from sslbench.engine.corpus.raw import default_split, raw_parts
 from sslbench.engine.corpus.tokens import corpus_of
 from sslbench.engine.errors import UserError
+from sslbench.experiment.data.documents import sentence_starts, with_documents
 from sslbench.experiment.data.encoding import (
     UTF8,
     as_utf8,
@@ -179,7 +180,9 @@ def read_words(
 ) -> Corpus:
     """Read the words of a text in CoNLL-U, with the fields of the columns."""
     fields = conllu_fields(columns)
-    return read_conllu(RawBytes(str(file), without_odd_blanks(text)), vocabularies, columns=fields)
+    plain = without_odd_blanks(text)
+    corpus = read_conllu(RawBytes(str(file), plain), vocabularies, columns=fields)
+    return with_documents(corpus, text, lambda: sentence_starts(plain, comments=True))
 
 
 def read_table(
@@ -196,9 +199,10 @@ def read_table(
     if plain.count(b"\n#") != text.count(b"\n#") or text[:1] != plain[:1]:
         notes += ("lines of comments left out",)
     if layout.quoted or layout.header:
-        return _cells(file, plain, layout, columns, vocabularies, notes)
+        return _cells(file, text, layout, columns, vocabularies, notes)
     source = RawBytes(str(file), plain)
     corpus = read_conll(source, columns, vocabularies, separator=layout.separator)
+    corpus = with_documents(corpus, text, lambda: sentence_starts(plain))
 
     def line(token: int) -> int:
         rows = (n for n, row in enumerate(plain.split(b"\n"), 1) if is_token(layout.fields(row)))
@@ -224,7 +228,7 @@ def _cells(
     sentences: list[list[list[str]]] = [[]]
     lines: list[int] = []
     before = ""
-    for number, fields in _rows(file, text, layout, columns):
+    for number, fields in _rows(file, layout.blank_comments(text), layout, columns):
         if not fields:
             sentences.append([])
             continue
@@ -243,7 +247,10 @@ def _cells(
         for i, name in enumerate(columns)
         if name != "_"
     }
-    return Read(Corpus.from_sentences(read, vocabularies), notes, lines.__getitem__)
+    corpus = Corpus.from_sentences(read, vocabularies)
+    firsts = corpus.offsets[:-1].tolist()
+    corpus = with_documents(corpus, text, lambda: [lines[token] - 1 for token in firsts])
+    return Read(corpus, notes, lines.__getitem__)
 
 
 def _rows(

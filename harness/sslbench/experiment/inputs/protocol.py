@@ -10,10 +10,11 @@ import numpy as np
 
 from sslbench.engine.corpus import ChainedShards, CorpusShards, HeadShards, HeadTokens, Shards
 from sslbench.engine.errors import UserError
-from sslbench.engine.types import I64
+from sslbench.engine.types import I32, I64
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.inputs.folding import Fold, grouped_folds
 from sslbench.experiment.inputs.problem import Problem, relabeled
-from sslbench.experiment.records.record import ProtocolSpec, RunSpec
+from sslbench.experiment.records.record import FoldBy, ProtocolSpec, RunSpec
 from sslbench.experiment.records.trials import TUNING_FOLDS
 from sslbench.experiment.request.request import TextSource
 
@@ -22,8 +23,6 @@ from sslbench.experiment.request.request import TextSource
 SAMPLE_STREAM = 0x6C61626C
 
 DevSource = Literal["own", "folds", "none"]
-#: sentences to train on, sentences held out; int64, ascending
-Fold = tuple[I64, I64]
 
 
 @dataclass(frozen=True)
@@ -92,29 +91,20 @@ def draw_order(n_train: int, seed: int) -> I64:
     return np.random.default_rng([seed, SAMPLE_STREAM]).permutation(n_train)
 
 
-def folds(n: int, k: int) -> list[Fold]:
-    """Cut n items into k parts whose sizes differ by at most one; each is held out once.
-
-    Item i is held out in fold i mod k. Of items in the order of a draw, folds are random, and those
-    of a larger draw of the same seed contain those of a smaller one. UserError when n < k.
-    """
-    if not 2 <= k <= n:
-        raise UserError(f"{n} labeled sentences cannot be cut into {k} folds")
-    part = np.arange(n, dtype=np.int64) % k
-    return [(np.flatnonzero(part != fold), np.flatnonzero(part == fold)) for fold in range(k)]
-
-
-def tuning_folds(drawn: I64) -> tuple[Fold, ...]:
+def tuning_folds(
+    drawn: I64, documents: I32 | None = None, fold_by: FoldBy | None = None
+) -> tuple[Fold, ...]:
     """Folds of a labeled sample, in `TUNING_FOLDS` parts or as many as there are sentences.
 
     drawn: int64[n], the sample in the order of the draw.
+    documents, fold_by: see `grouped_folds`.
     """
     if len(drawn) < 2:
         raise UserError(
             "tuning needs at least 2 labeled sentences",
             hint="some are held out to score a trial; give --tune 0 or more --labeled",
         )
-    cut = folds(len(drawn), min(TUNING_FOLDS, len(drawn)))
+    cut = grouped_folds(drawn, min(TUNING_FOLDS, len(drawn)), documents, fold_by)
     return tuple((np.sort(drawn[train]), np.sort(drawn[held])) for train, held in cut)
 
 
@@ -132,7 +122,7 @@ def fold_draws(dataset: Dataset, protocol: ProtocolSpec) -> list[tuple[Draw, I64
     drawn, hidden = _in_order(dataset, protocol)
     return [
         (_with_dev(dataset, protocol, drawn[train], hidden), np.sort(drawn[held]))
-        for train, held in folds(len(drawn), protocol.folds)
+        for train, held in grouped_folds(drawn, protocol.folds, *_together(dataset, protocol))
     ]
 
 
@@ -153,8 +143,14 @@ def _with_dev(dataset: Dataset, protocol: ProtocolSpec, drawn: I64, hidden: I64)
     """drawn, hidden: int64, in the order of the draw."""
     own = "dev" in dataset.splits and not protocol.cross_validated
     source: DevSource = "own" if own else "folds" if protocol.tuned else "none"
-    cut = tuning_folds(drawn) if source == "folds" else ()
+    cut = tuning_folds(drawn, *_together(dataset, protocol)) if source == "folds" else ()
     return Draw(np.sort(drawn), np.sort(hidden), source, cut)
+
+
+def _together(dataset: Dataset, protocol: ProtocolSpec) -> tuple[I32 | None, FoldBy | None]:
+    """The documents of train, and what folds keep together."""
+    fold_by = None if protocol.fold_by is msgspec.UNSET else protocol.fold_by
+    return dataset.splits["train"].documents, fold_by
 
 
 def rest_of_train(dataset: Dataset, protocol: ProtocolSpec) -> I64:

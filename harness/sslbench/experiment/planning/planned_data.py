@@ -26,7 +26,8 @@ from sslbench.experiment.data.userdata import (
     fitting_featurizers,
     load_user_data,
 )
-from sslbench.experiment.inputs.protocol import folds, labeled_size, resolve_text
+from sslbench.experiment.inputs.folding import folds, kept_together
+from sslbench.experiment.inputs.protocol import labeled_size, resolve_text
 from sslbench.experiment.planning.settings import dataset_options, parse_settings
 from sslbench.experiment.planning.task import (
     RunTask,
@@ -34,7 +35,7 @@ from sslbench.experiment.planning.task import (
     load_dataset,
     load_registered,
 )
-from sslbench.experiment.records.record import DataSpec, content_id
+from sslbench.experiment.records.record import DataSpec, FoldBy, content_id
 from sslbench.experiment.request.request import RunRequest, TextSource
 from sslbench.plugins import Registry
 
@@ -136,12 +137,14 @@ def _features(
 class _Content(NamedTuple):
     """What only loaded data show: their fingerprint, and where unlabeled text comes from.
 
+    fold_by: what folds of them keep together, if there are folds.
     error: why they cannot be loaded, if the user can mend it; the fingerprint is "" then.
     """
 
     fingerprint: str
     text: TextSource
     error: str | None = None
+    fold_by: FoldBy | None = None
 
 
 class LoadedData:
@@ -157,13 +160,16 @@ class LoadedData:
 
         UserError for text or folds that there cannot be.
         """
-        fingerprint, text, error = self._content(task)
+        fingerprint, text, error, together = self._content(task)
         if error is not None:
             return msgspec.structs.replace(task, load_error=error)
         data = msgspec.structs.replace(task.spec.data, fingerprint=fingerprint)
         if self._draws(task):
             first = self._content(_with_protocol(task, seed=0)).fingerprint
             data = msgspec.structs.replace(data, first_draw=first)
+        guarded = task.spec.guard is not msgspec.UNSET
+        if together is not None and (guarded or self._folded(task)):
+            task = _with_protocol(task, fold_by=together)
         task = _with_protocol(task, text=text)
         return msgspec.structs.replace(task, spec=msgspec.structs.replace(task.spec, data=data))
 
@@ -189,7 +195,16 @@ class LoadedData:
             folds(labeled_size(request.labeled, n_train), request.folds)
         text = resolve_text(dataset, request.labeled, request.unlabeled, request.text)
         task = _with_protocol(task, text=text)
-        return _Content(data_fingerprint(dataset, task, self._plugins), text)
+        digest = data_fingerprint(dataset, task, self._plugins)
+        # folds of registered datasets are of random sentences, as in their published records
+        own = task.spec.data.columns is not None
+        cut = request.guard or self._folded(task)
+        together = kept_together(dataset.splits["train"]) if own and cut else None
+        return _Content(digest, text, fold_by=together)
+
+    def _folded(self, task: RunTask) -> bool:
+        """Whether a run is tested or tuned on folds, as far as the request says."""
+        return bool(self._request.folds) or task.spec.protocol.tuned
 
     def _draws(self, task: RunTask) -> bool:
         spec = task.spec

@@ -74,6 +74,8 @@ Status = Literal["ok", "failed", "timeout", "memory", "skipped"]
 #: what failed; "input": what the user gave
 ErrorKind = Literal["input", "method", "process", "timeout", "memory"]
 TRACEBACK_LINES = 12
+#: what folds keep together: the documents of a corpus, or adjacent sentences
+FoldBy = Literal["documents", "blocks"]
 #: ways of tuning on the labeled sample alone, in words
 TUNE_BY = {"cv": "raced cross-validation", "cv-full": "cross-validation"}
 
@@ -88,6 +90,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tune: 0 = no limit under `tune_cpu`, else no tuning.
     tune_seed: unset (and left out of the identity) = `seed`.
     tune_by: unset (and left out of the identity) = development data, see `experiment.run.trials`.
+    fold_by: what folds of the labeled sample keep together, see `experiment.inputs.folding`; unset
+        (and left out of the identity) = nothing: folds are of random sentences.
     """
 
     labeled: int | str = "all"
@@ -99,6 +103,7 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tune_cpu: float | None = None
     tune_seed: int | msgspec.UnsetType = msgspec.UNSET
     tune_by: Literal["cv", "cv-full"] | msgspec.UnsetType = msgspec.UNSET
+    fold_by: FoldBy | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def tuned(self) -> bool:
@@ -130,7 +135,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def describe_labeled(self) -> str:
         """The labeled sample in words, and whether it is cut into folds."""
-        folds = f", {self.folds} folds" if self.folds else ""
+        by = "" if self.fold_by is msgspec.UNSET else f" by {self.fold_by}"
+        folds = f", {self.folds} folds{by}" if self.folds else ""
         return f"labeled {self.labeled}{folds}"
 
     def describe_text(self) -> str:
@@ -179,11 +185,13 @@ class GuardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ----------
     method: the method whose tagger is the result otherwise; params: all of its parameters.
     folds: number of folds of the labeled sample.
+    fold_by: what they keep together: that of the protocol, filled in for a run.
     """
 
     method: str
     params: dict[str, Any] = {}
     folds: int = 5
+    fold_by: FoldBy | msgspec.UnsetType = msgspec.UNSET
 
 
 class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -50,7 +50,9 @@ def train(session: Session, sample: Sample) -> Trained:
         tuning = tune(session, _tuning_sample(session, sample))
     problem = session.problem(sample, sample.drawn.labeled)
     run = session.context(spec.protocol.seed)
-    guard = None if spec.guard is msgspec.UNSET else spec.guard
+    guard = None
+    if spec.guard is not msgspec.UNSET:
+        guard = msgspec.structs.replace(spec.guard, fold_by=spec.protocol.fold_by)
     # cross-validation tells more than a forecast
     training = Training(problem, tuning.best, guard, forecast=not spec.protocol.folds)
     with clock.phase("fit"):
