@@ -148,3 +148,24 @@ def test_registered_data_have_folds_of_random_sentences() -> None:
     (task,) = plan(request, store=None, notice=lambda text: None)
     assert "fold_by" not in msgspec.to_builtins(task.spec.protocol)
     assert task.spec.protocol == ProtocolSpec(labeled=20, folds=4)
+
+
+def test_similarities_are_those_of_a_slow_program() -> None:
+    from sslbench.experiment.inputs.folding import _similarities
+
+    sentences = [["a", "b", "a"], ["b", "c"], ["d"], ["a", "c", "e"], ["e"]]
+    words = sorted({word for sentence in sentences for word in sentence})
+    having = {word: sum(word in sentence for sentence in sentences) for word in words}
+    vectors = [
+        [(word in sentence and having[word] == 2) / 2 for word in words] for sentence in sentences
+    ]
+    lengths = [sum(x * x for x in vector) ** 0.5 or 1.0 for vector in vectors]
+    expected = [
+        [
+            sum(x * y for x, y in zip(u, v, strict=True)) / p / q
+            for v, q in zip(vectors, lengths, strict=True)
+        ]
+        for u, p in zip(vectors, lengths, strict=True)
+    ]
+    got = _similarities(Corpus.from_sentences({"word": sentences}))
+    np.testing.assert_allclose(got, expected, atol=1e-15)

@@ -94,35 +94,32 @@ def in_document_order(text: Corpus) -> bool:
     test at the level 1/200). The similarity of two sentences is the cosine of their vectors of
     words, weighted by the inverse of the number of sentences with the word.
     """
-    rows = _word_vectors(text.between(0, min(MOST_SENTENCES, text.n_sentences)))
-    if rows.shape[0] < 3 or not rows.nnz:
-        return False
-    pairs = (rows @ rows.T).tocsr()
+    head = text.between(0, min(MOST_SENTENCES, text.n_sentences))
+    n = head.n_sentences
+    similarity = _similarities(head)
     rng = np.random.default_rng([_STREAM])
-    n = rows.shape[0]
-    observed = _adjacent(pairs, np.arange(n))
+    observed = _adjacent(similarity, np.arange(n))
     orders = (rng.permutation(n) for _ in range(PERMUTATIONS))
-    return observed > max(_adjacent(pairs, order) for order in orders)
+    return all(observed > _adjacent(similarity, order) for order in orders)
 
 
-def _adjacent(pairs: sparse.csr_matrix, order: I64) -> float:
-    """Sum of the similarities of neighbors; pairs: float[n, n].  order: int64[n]."""
-    return float(np.asarray(pairs[order[:-1], order[1:]]).sum())
+def _adjacent(similarity: F64, order: I64) -> float:
+    """Sum of the similarities of neighbors; similarity: float64[n, n].  order: int64[n]."""
+    return float(similarity[order[:-1], order[1:]].sum())
 
 
-def _word_vectors(text: Corpus) -> sparse.csr_matrix:
-    """float[n, V]: a row of length one for each sentence; zeros if it has no rare shared word."""
+def _similarities(text: Corpus) -> F64:
+    """float64[n, n]: the cosines of all pairs of sentences; 0 for one without rare words."""
     column = text.columns["word"] if "word" in text.columns else next(iter(text.columns.values()))
     n = text.n_sentences
-    counts = sparse.csr_matrix(
-        (np.ones(text.n_tokens), (sentence_ids(text.offsets), column.codes)),
-        shape=(n, len(column.vocabulary)),
-    )
-    counts.data[:] = 1.0
-    frequency = np.bincount(counts.indices, minlength=counts.shape[1])
+    _, words = np.unique(column.codes, return_inverse=True)
+    pairs = np.unique(np.stack([sentence_ids(text.offsets), words]), axis=1)
+    frequency = np.bincount(pairs[1])
     rare = (frequency > 1) & (frequency <= max(2.0, COMMON * n))
-    weights: F64 = np.where(rare, 1.0 / np.maximum(frequency, 1), 0.0)
-    weighted = counts.multiply(weights).tocsr()
-    weighted.eliminate_zeros()
-    norms = np.sqrt(weighted.multiply(weighted).sum(axis=1).A1)
-    return sparse.diags(1.0 / np.where(norms > 0, norms, 1.0)).dot(weighted).tocsr()
+    sentence, word = pairs[:, rare[pairs[1]]]
+    weights = 1.0 / frequency[word]
+    norms = np.sqrt(np.bincount(sentence, weights**2, minlength=n))
+    vectors = sparse.csr_array(
+        (weights / norms[sentence], (sentence, word)), shape=(n, len(frequency))
+    )
+    return np.asarray((vectors @ vectors.T).toarray(), dtype=np.float64)
