@@ -5,6 +5,9 @@ features. A method is chosen over the supervised CRF only if a paired test of th
 for it (docs/statistics.md). The test is that of one method: if it is wrong because many were tried,
 the method is as good as the supervised CRF, and little is lost. The answer says whether it stands
 with Bonferroni's correction, too.
+
+Sentences of a document are no independent witnesses: tests swap whole documents, or blocks of
+adjacent sentences where folds are blocks. The range of a score is an interval over the folds.
 """
 
 from __future__ import annotations
@@ -14,15 +17,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sslbench.engine.errors import UserError
+from sslbench.experiment.data import Dataset
 from sslbench.experiment.data.userdata import fitting_featurizers
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.planning.published import mean_gains
 from sslbench.experiment.planning.task import load_dataset
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import RunRequest
 from sslbench.isolation.start import isolated
 from sslbench.plugins import Registry, registry
+from sslbench.plugins.registrations import MethodInfo
+from sslbench.report.held_out import Range, score_range, witnesses
 from sslbench.report.two_runs import RunComparison, compare_runs
 
 LEVEL = 0.05
@@ -52,14 +59,16 @@ class Choice:
     left_out: candidates without a record, and why.
     against_baseline: the difference of each method to the baseline.
     close: methods, and the baseline, that cannot be told apart from the chosen one.
-    half: score of the baseline with half of the labeled sentences; None = not tried.
+    ranges: of the score on new text, by candidate.
+    half: that of the baseline with half of the labeled sentences; None = not tried.
     """
 
     tried: dict[Candidate, RunRecord] = field(default_factory=dict)
     left_out: dict[Candidate, str] = field(default_factory=dict)
     against_baseline: dict[Candidate, RunComparison] = field(default_factory=dict)
     close: list[Candidate] = field(default_factory=list)
-    half: float | None = None
+    ranges: dict[Candidate, Range] = field(default_factory=dict)
+    half: Range | None = None
 
     @property
     def baseline(self) -> Candidate:
@@ -90,6 +99,7 @@ class _Search:
     request: RunRequest
     store: Store
     plugins: Registry
+    dataset: Dataset
     ends: float  # by time.monotonic()
     notice: Callable[[str], None]
     keeps: bool = False  # the chosen one is trained on everything, within the same time
@@ -113,6 +123,7 @@ class _Search:
             record = self._record(candidate, self.request, left)
             if record.status == "ok" and record.score is not None:
                 self.choice.tried[candidate] = record
+                self.choice.ranges[candidate] = score_range(record, self.dataset)
                 self.notice(f"{candidate}: {record.primary_metric} {100 * record.score:.2f}")
             else:
                 why = str(record.error)
@@ -129,7 +140,8 @@ class _Search:
         if left * SHARE > self.least:
             self.notice(f"{candidate}, with half of the labels, {left:.0f} s left")
             record = self._record(candidate, replace(self.request, labeled=HALF), left)
-            self.choice.half = record.score
+            if record.status == "ok" and record.score is not None:
+                self.choice.half = score_range(record, self.dataset)
 
     def _record(self, candidate: Candidate, request: RunRequest, left: float) -> RunRecord:
         request = replace(request, method=(candidate.method,), featurizer=candidate.featurizer)
@@ -152,7 +164,8 @@ def choose(
     ----------
     request: data, columns, folds and threads; its methods are those to compare, () = all that fit;
         its featurizer, if it has one, is the only one.
-    budget: seconds; a run that has begun may take half of what is left. Cheap methods come first.
+    budget: seconds; a run that has begun may take half of what is left. The methods with the
+        largest published gain per CPU second come first.
     keeps: the caller trains the choice on everything afterwards; time for that is held back.
     notice: called with a line per step.
 
@@ -165,7 +178,7 @@ def choose(
     first = replace(request, method=(baseline,))
     (task,) = plan(first, store=None, plugins=plugins, notice=notice)
     dataset = load_dataset(task, plugins)
-    search = _Search(request, store, plugins, time.monotonic() + budget, notice, keeps)
+    search = _Search(request, store, plugins, dataset, time.monotonic() + budget, notice, keeps)
     features = (
         [request.featurizer]
         if request.featurizer
@@ -180,19 +193,22 @@ def choose(
     best, baseline_record = next(iter(choice.tried.items()))
     search.least = baseline_record.wall_s
     search.try_half(best)
-    methods = request.methods or _fitting(plugins, dataset.task, task.spec.model)
+    methods = request.methods or _fitting(plugins, dataset, task.spec.model)
     if dataset.external is None:
         notice("no file of unlabeled text: only features are compared")
         methods = ()
     search.try_all([Candidate(name, best.featurizer) for name in methods if name != baseline])
+    groups = witnesses(baseline_record, dataset)
     for candidate, record in choice.tried.items():
         if candidate.method != baseline:
-            choice.against_baseline[candidate] = compare_runs(record, baseline_record)
-    chosen = choice.chosen
+            paired = compare_runs(record, baseline_record, groups=groups)
+            choice.against_baseline[candidate] = paired
+    chosen = choice.tried[choice.chosen]
     choice.close = [
         each
         for each in (best, *choice.against_baseline)
-        if each != chosen and compare_runs(choice.tried[each], choice.tried[chosen]).p_value > LEVEL
+        if each != choice.chosen
+        and compare_runs(choice.tried[each], chosen, groups=groups).p_value > LEVEL
     ]
     return choice
 
@@ -202,10 +218,23 @@ def _share(left: float) -> float:
     return max(1.0, left * SHARE)
 
 
-def _fitting(plugins: Registry, task: str, model: str) -> list[str]:
-    """Names of methods, cheap ones first."""
+def _fitting(plugins: Registry, dataset: Dataset, model: str) -> list[str]:
+    """Names of methods, those of the largest published gain per CPU second first.
+
+    Methods whose published gain is not above zero come last, and before them those without one.
+    """
     about = plugins.model(model)
-    cheap_first = sorted(plugins.methods.values(), key=lambda info: info.cost)
+    baseline = next(name for name, info in plugins.methods.items() if info.baseline)
+    gains = mean_gains(baseline, dataset.metric)
+
+    def last(info: MethodInfo) -> tuple[int, float]:
+        gain = gains.get(info.name)
+        if gain is None:
+            return 1, info.cost
+        return (0, -gain / info.cost) if gain > 0 else (2, -gain)
+
     return [
-        info.name for info in cheap_first if info.misfit(task, about) is None and not info.needs
+        info.name
+        for info in sorted(plugins.methods.values(), key=last)
+        if info.misfit(dataset.task, about) is None and not info.needs
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from sslbench.experiment.request.request import RunRequest, TrainRequest
 
 if TYPE_CHECKING:
     from sslbench.choosing import Candidate, Choice
+    from sslbench.report.held_out import Range
 
 #: how many of the methods that cannot be told apart are named
 NAMED = 4
@@ -56,7 +58,8 @@ def command(**given: Any) -> None:
     """Find features and a method for your own data, by cross-validation within a time budget.
 
     First the features are compared, with the supervised CRF, then the methods that learn from the
-    unlabeled file. A method is chosen only if it is clearly better than the supervised CRF.
+    unlabeled file, those of the largest published gain per second first. A method is chosen only if
+    it is clearly better than the supervised CRF. Folds keep documents together.
     """
     from sslbench.choosing import choose
     from sslbench.experiment.records.store import Store
@@ -76,10 +79,10 @@ def command(**given: Any) -> None:
 def _show(choice: Choice) -> None:
     metric = choice.tried[choice.chosen].primary_metric
     rows: list[tuple[str, ...]] = [
-        ("method", "features", metric, f"to {choice.baseline.method}", "CPU s")
+        ("method", "features", metric, "range", f"to {choice.baseline.method}", "CPU s")
     ]
     rows += [_row(choice, candidate) for candidate in choice.tried]
-    rows += [(c.method, c.featurizer, "-", why, "") for c, why in choice.left_out.items()]
+    rows += [(c.method, c.featurizer, "-", "", why, "") for c, why in choice.left_out.items()]
     echo(table(rows, indent=""))
     echo()
     for line in _answer(choice):
@@ -87,33 +90,51 @@ def _show(choice: Choice) -> None:
 
 
 def _answer(choice: Choice) -> Iterator[str]:
-    """What to use, how sure that is, and what more labels would bring."""
+    """What to use, what score to expect, how sure that is, and what more labels would bring."""
     from sslbench.choosing import LEVEL
 
     chosen, baseline = choice.chosen, choice.baseline
     record, gain = choice.tried[chosen], _difference(choice, chosen)
-    score = f"{record.primary_metric} {100 * (record.score or 0):.2f}"
-    yield f"use {chosen}: {score}" + (f", {gain} to {baseline.method}" if gain else "")
-    if gain and choice.corrected_p > LEVEL:
-        tried, p = len(choice.against_baseline), f"{choice.corrected_p:.2f}"
-        yield f"of {tried} methods, one may be this much better by chance (p {p})"
+    sentences = record.data["sentences"]["labeled"]
     if choice.close:
         names = [each.method for each in choice.close]
         if len(names) > NAMED:
             names[NAMED:] = [f"{len(names) - NAMED} more"]
-        sentences = record.data["sentences"]["labeled"]
         yield f"{sentences} sentences cannot tell {chosen.method} from {', '.join(names)}"
-    whole = choice.tried[baseline].score
-    if choice.half is not None and whole is not None:
-        more = 100 * (whole - choice.half)
-        half = f"{baseline.method}, with half of the labels: {100 * choice.half:.2f}"
-        yield f"{half}; if it goes on like this, twice as many labels bring {more:+.1f}"
+    yield f"use {chosen}" + (f": {gain} to {baseline.method}" if gain else "")
+    if gain and choice.corrected_p > LEVEL:
+        tried, p = len(choice.against_baseline), f"{choice.corrected_p:.2f}"
+        yield f"of {tried} methods, one may be this much better by chance (p {p})"
+    protocol = record.spec.protocol
+    by = protocol.fold_by if isinstance(protocol.fold_by, str) else "random sentences"
+    held_out = {"blocks": "blocks of adjacent sentences"}.get(by, by)
+    yield (
+        f"expect {record.primary_metric} {_ends(choice.ranges[chosen])} on new text of this kind"
+        f" (95 % interval; {protocol.folds} folds of {held_out})"
+    )
+    if choice.half is not None:
+        yield _more_labels(choice.ranges[baseline], choice.half)
+
+
+def _more_labels(whole: Range, half: Range) -> str:
+    """What the second half of the labels brought, and whether more can be expected."""
+    gain, width = 100 * (whole.value - half.value), 100 * math.hypot(whole.half, half.half)
+    curve = f"half of the labels give {100 * half.value:.1f}, all {100 * whole.value:.1f}"
+    if gain <= width:
+        return f"{curve}: too close to say what more labels bring"
+    low, high = gain - width, min(gain + width, 100 * (1 - whole.value))
+    return f"{curve}: as many again may bring {min(low, high):.1f} to {high:.1f} more"
+
+
+def _ends(score: Range) -> str:
+    return f"{100 * score.low:.1f} to {100 * score.high:.1f}"
 
 
 def _row(choice: Choice, candidate: Candidate) -> tuple[str, ...]:
     record, difference = choice.tried[candidate], _difference(choice, candidate)
     score = f"{100 * (record.score or 0):.2f}"
-    return candidate.method, candidate.featurizer, score, difference, f"{record.cpu_s or 0:.0f}"
+    ends, cpu = _ends(choice.ranges[candidate]), f"{record.cpu_s or 0:.0f}"
+    return candidate.method, candidate.featurizer, score, ends, difference, cpu
 
 
 def _difference(choice: Choice, candidate: Candidate) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
 from sslbench.engine.errors import UserError
-from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
+from sslbench.engine.types import I64
+from sslbench.experiment.metrics import CountTable, SentenceCounts, metrics_from_counts
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.significance import Paired, compare_taggers, count_table
 
@@ -32,16 +35,22 @@ class RunComparison(Paired):
     warnings: tuple[str, ...]
 
 
-def compare_runs(a: RunRecord, b: RunRecord, *, metric: str | None = None) -> RunComparison:
+def compare_runs(
+    a: RunRecord, b: RunRecord, *, metric: str | None = None, groups: I64 | None = None
+) -> RunComparison:
     """Test the difference between two taggers, sentence by sentence.
 
     metric: None = the primary metric of the first run.
+    groups: int64[S], the document of each test sentence: the test then swaps whole documents.
     UserError for runs that have failed or have different test sentences.
     """
     _check(a, b)
     ours, theirs = count_table([a]), count_table([b])
     name = metric or a.primary_metric
-    paired = compare_taggers(ours, theirs, name)
+    whole = ours, theirs
+    if groups is not None:
+        whole = _summed(ours, groups), _summed(theirs, groups)
+    paired = compare_taggers(*whole, name)
     return RunComparison(
         **asdict(paired),
         runs=(a.run_id, b.run_id),
@@ -50,6 +59,15 @@ def compare_runs(a: RunRecord, b: RunRecord, *, metric: str | None = None) -> Ru
         n_sentences=ours.rows.shape[1],
         warnings=tuple(_differences(a, b)),
     )
+
+
+def _summed(table: CountTable, groups: I64) -> CountTable:
+    """The counts of groups of sentences."""
+    _, group = np.unique(groups, return_inverse=True)
+    by_sentence = table.rows.transpose(1, 0, 2)
+    rows = np.zeros((int(group.max()) + 1, *by_sentence.shape[1:]), np.int64)
+    np.add.at(rows, group, by_sentence)
+    return CountTable(table.fields, rows.transpose(1, 0, 2))
 
 
 def _score(run: RunRecord, metric: str) -> float:

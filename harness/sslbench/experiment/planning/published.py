@@ -166,6 +166,27 @@ def read_results(path: Path) -> list[Line]:
         raise UserError(f"not a table of results: {error}", file=path) from None
 
 
+def mean_gains(baseline: str, metric: str, path: Path | None = None) -> dict[str, float]:
+    """By method, its mean gain over the baseline in published runs that neither tune nor guard.
+
+    The gains of a dataset are averaged first, so that each dataset counts once.
+    path: of a table of results; None = that of the package.
+    """
+    scores: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for line in read_results(path or published_folder() / RESULTS):
+        if (line.metric, line.tuning, line.guard) == (metric, "no tuning", ""):
+            fields = line.options, line.labeled, line.unlabeled, line.text, line.folds
+            cell = line.dataset, *fields, line.featurizer, line.learned, line.model
+            scores[cell][line.method].append(float(line.mean))
+    gains: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for (dataset, *_), of_methods in scores.items():
+        for method, means in of_methods.items():
+            if method != baseline and baseline in of_methods:
+                gain = fmean(means) - fmean(of_methods[baseline])
+                gains[method][dataset].append(gain)
+    return {method: fmean(map(fmean, by_dataset.values())) for method, by_dataset in gains.items()}
+
+
 def _keys(line: Line) -> tuple[str, ...]:
     """See `cost_keys`."""
     learned = tuple(filter(None, line.learned.split("+")))
