@@ -51,12 +51,14 @@ def choose(folder: Path, *words: str) -> str:
 def test_an_answer_and_a_tagger(tmp_path: Path) -> None:
     folder, model = write(tmp_path / "mine", "train", "unlabeled"), tmp_path / "model"
     only = ("--featurizer", "basic", "--method", "self_training", "--save", str(model))
+    only += ("--label-next", "5", str(tmp_path / "next.txt"))
     shown = choose(folder, *only)
     rows = [line.split()[:2] for line in shown.splitlines()[1:3]]
     assert sorted(rows) == [["self_training", "basic"], ["supervised", "basic"]]
     assert "use su" in shown or "use self" in shown
     assert "half of the labels give" in shown
     assert "on new text of this kind (95 % interval; 2 folds of " in shown
+    assert (tmp_path / "next.txt").read_text().count("# sentence = ") == 5
     tagger = sslbench.load_tagger(model)
     assert tagger.columns == ("word",)
     again = choose(folder, *only)

@@ -150,8 +150,8 @@ def test_registered_data_have_folds_of_random_sentences() -> None:
     assert task.spec.protocol == ProtocolSpec(labeled=20, folds=4)
 
 
-def test_similarities_are_those_of_a_slow_program() -> None:
-    from sslbench.experiment.inputs.folding import _similarities
+def testsimilarities_are_those_of_a_slow_program() -> None:
+    from sslbench.experiment.inputs.folding import similarities
 
     sentences = [["a", "b", "a"], ["b", "c"], ["d"], ["a", "c", "e"], ["e"]]
     words = sorted({word for sentence in sentences for word in sentence})
@@ -167,5 +167,5 @@ def test_similarities_are_those_of_a_slow_program() -> None:
         ]
         for u, p in zip(vectors, lengths, strict=True)
     ]
-    got = _similarities(Corpus.from_sentences({"word": sentences}))
+    got = similarities(Corpus.from_sentences({"word": sentences}))
     np.testing.assert_allclose(got, expected, atol=1e-15)

@@ -17,6 +17,7 @@ from sslbench.experiment.request.request import RunRequest, TrainRequest
 
 if TYPE_CHECKING:
     from sslbench.choosing import Candidate, Choice
+    from sslbench.experiment.run.saved import TrainedTagger
     from sslbench.report.held_out import Range
 
 #: how many of the methods that cannot be told apart are named
@@ -54,6 +55,13 @@ NAMED = 4
     metavar="MODEL",
     help="Train the chosen method on all labeled sentences and keep the tagger.",
 )
+@click.option(
+    "--label-next",
+    "label_next",
+    type=(click.IntRange(min=1), PATH),
+    metavar="N FILE",
+    help="Write the N unlabeled sentences to label next, with predicted labels to correct.",
+)
 def command(**given: Any) -> None:
     """Find features and a method for your own data, by cross-validation within a time budget.
 
@@ -64,16 +72,22 @@ def command(**given: Any) -> None:
     from sslbench.choosing import choose
     from sslbench.experiment.records.store import Store
 
-    budget, target = given.pop("budget"), given.pop("target")
+    budget, target, label_next = (given.pop(name) for name in ("budget", "target", "label_next"))
     given["threads"] = use_threads(given["threads"])
     checked_registry()
     request = RunRequest(**given)
-    choice = choose(
-        request, budget=budget, store=Store(request.store), keeps=target is not None, notice=tell
-    )
+    if label_next is not None:
+        _check_text(request)
+    keeps = target is not None or label_next is not None
+    choice = choose(request, budget=budget, store=Store(request.store), keeps=keeps, notice=tell)
     _show(choice)
+    if keeps:
+        tagger = _trained(request, choice.chosen)
     if target is not None:
-        _save(request, choice, target)
+        tagger.save(target)
+        tell(f"{choice.chosen}, trained on all labeled sentences, is saved to {target}")
+    if label_next is not None:
+        _write_next(tagger, *label_next)
 
 
 def _show(choice: Choice) -> None:
@@ -146,10 +160,10 @@ def _difference(choice: Choice, candidate: Candidate) -> str:
     return f"{100 * paired.difference:+.1f} ({ends})"
 
 
-def _save(request: RunRequest, choice: Choice, target: Path) -> None:
+def _trained(request: RunRequest, chosen: Candidate) -> TrainedTagger:
+    """The chosen method, trained on all labeled sentences."""
     from sslbench.experiment.run.saved import train_tagger
 
-    chosen = choice.chosen
     whole = TrainRequest(
         chosen.method,
         data=request.data,
@@ -163,5 +177,22 @@ def _save(request: RunRequest, choice: Choice, target: Path) -> None:
         threads=request.threads,
         guard=False,
     )
-    train_tagger(whole, notice=lambda text: None, quiet=True).save(target)
-    tell(f"{chosen}, trained on all labeled sentences, is saved to {target}")
+    return train_tagger(whole, notice=lambda text: None, quiet=True)
+
+
+def _check_text(request: RunRequest) -> None:
+    """UserError if the data have no unlabeled text."""
+    from sslbench.experiment.data.userdata import find_files
+    from sslbench.tagging.next_to_label import no_text
+
+    if request.data_path is not None and "unlabeled" not in find_files(request.data_path):
+        raise no_text()
+
+
+def _write_next(tagger: TrainedTagger, n: int, path: Path) -> None:
+    from sslbench.engine.files.atomic import write_atomically
+    from sslbench.tagging.next_to_label import next_to_label
+
+    numbers, text = next_to_label(tagger, n)
+    write_atomically(path, text.encode())
+    tell(f"{path}: the {len(numbers)} sentences to label next; correct the last column")

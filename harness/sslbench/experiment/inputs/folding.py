@@ -96,7 +96,7 @@ def in_document_order(text: Corpus) -> bool:
     """
     head = text.between(0, min(MOST_SENTENCES, text.n_sentences))
     n = head.n_sentences
-    similarity = _similarities(head)
+    similarity = similarities(head)
     rng = np.random.default_rng([_STREAM])
     observed = _adjacent(similarity, np.arange(n))
     orders = (rng.permutation(n) for _ in range(PERMUTATIONS))
@@ -108,8 +108,12 @@ def _adjacent(similarity: F64, order: I64) -> float:
     return float(similarity[order[:-1], order[1:]].sum())
 
 
-def _similarities(text: Corpus) -> F64:
-    """float64[n, n]: the cosines of all pairs of sentences; 0 for one without rare words."""
+def similarities(text: Corpus) -> F64:
+    """float64[n, n]: the cosines of all pairs of sentences; 0 for one without rare words.
+
+    Their vectors have a number for each word that occurs in some other sentence and is not common:
+    the inverse of the number of sentences with it.
+    """
     column = text.columns["word"] if "word" in text.columns else next(iter(text.columns.values()))
     n = text.n_sentences
     _, words = np.unique(column.codes, return_inverse=True)
