@@ -47,6 +47,10 @@ Suffixes = Annotated[
 ]
 
 
+#: share of the unlabeled tokens below which a graph is said to reach few of them
+LEAST_REACHED = 0.1
+
+
 class HasGraphParams(Protocol):
     """Parameters that say how the graph of a problem is built."""
 
@@ -104,6 +108,14 @@ class TextVertices:
     def unlabeled(self) -> I32:
         """int32[N_u]: the vertex of every unlabeled token."""
         return self.vertex_of[self.n_labeled :]
+
+    def with_edges(self, W: sparse.csr_array) -> float:
+        """Share of the unlabeled tokens whose vertex has an edge; 0 without tokens.
+
+        W: float64[V, V], weights of edges.
+        """
+        has_edge = np.append(np.diff(W.indptr) > 0, False)[self.unlabeled]
+        return float(has_edge.mean()) if len(has_edge) else 0.0
 
     def metadata(self) -> dict[str, float | int]:
         """Sizes for the record."""
@@ -167,6 +179,12 @@ def problem_graph(
         text = TextVertices.build(graph.vertices, label_codes, n_labels)
         sizes = {**text.metadata(), **graph.sizes}
         run.trace["graph"] = {**sizes, **diagnostics(graph.W, text.labeled)}
+        reached = text.with_edges(graph.W)
+        if len(text.unlabeled) and reached < LEAST_REACHED:
+            run.warn(
+                f"the graph reaches {reached:.0%} of the unlabeled tokens: the others have no"
+                " neighbors, and learn nothing from it; try another similarity or column"
+            )
     return ProblemGraph(graph, text)
 
 
