@@ -10,6 +10,7 @@ from importlib import import_module
 #: all ways out are tried in one run
 NUMBERS = {
     "bits": 2000,
+    "faults": 1,
     "kills": 200,
     "methods": 200,
     "models": 1200,

@@ -140,6 +140,12 @@ class Table:
             self.bad.append(f"{attack}: {problem}")
             print(self.bad[-1], file=sys.stderr, flush=True)
 
+    def merge(self, other: Table) -> None:
+        """Add the attacks of another table."""
+        for attack, outcomes in other.rows.items():
+            self.rows.setdefault(attack, Counter()).update(outcomes)
+        self.bad += other.bad
+
     def __str__(self) -> str:
         lines = ["| attack | times | outcomes |", "|---|---|---|"]
         for attack, outcomes in self.rows.items():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from attacks import bits, kills, saves, stores, ways_out
+from attacks import bits, faults, kills, saves, stores, ways_out
 from attacks.command import Table
 from sslbench.isolation.restrict import is_available
 
@@ -37,6 +37,18 @@ def test_changed_bytes() -> None:
 
 def test_stores() -> None:
     show(stores.attack(2, 0))
+
+
+@pytest.mark.parametrize("name", ["save in a grid", "probe", "claim a run", "cache", "checkpoints"])
+@pytest.mark.parametrize("error", ["EIO", "ENOTDIR"])
+def test_file_operations_that_fail(name: str, error: str) -> None:
+    """ENOTDIR for good is a store that is gone; the attack sweeps more, with every error."""
+    show(faults.sweep(name, error, lasting=error == "ENOTDIR"))
+
+
+def test_a_read_error_hides_no_record_for_good() -> None:
+    """The index remembers what is damaged, but not what could not be read for a moment."""
+    show(faults.sweep("read a packed store", "EIO", lasting=False, step=8))
 
 
 def test_hostile_methods() -> None:

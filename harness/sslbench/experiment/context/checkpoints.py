@@ -31,6 +31,7 @@ import numpy as np
 from sslbench.engine.checked import Saved, table
 from sslbench.engine.errors import UserError, printable
 from sslbench.engine.files.atomic import replacing
+from sslbench.engine.files.derived import drop
 from sslbench.engine.types import Arrays
 from sslbench.experiment.identity import processor
 
@@ -82,10 +83,10 @@ class Checkpoints:
 
     def forget_steps(self, number: int) -> None:
         """Remove the files of steps of rounds before this one."""
-        for path in self.folder.glob(f"{self.training}.*.*.npz"):
+        for path in self._steps():
             place = path.name.split(".")[1]
             if place.isdecimal() and 0 < int(place) < number:
-                path.unlink(missing_ok=True)
+                drop(path)
 
     @property
     def path(self) -> Path:
@@ -137,6 +138,8 @@ class Checkpoints:
             reason = "it was made by other code"
         except FileNotFoundError:
             return None
+        except OSError as error:
+            reason = f"it cannot be read ({error.strerror or error})"
         except Exception as error:  # whatever a damaged archive raises
             reason = f"it is damaged ({type(error).__name__})"
         self.reject(reason)
@@ -156,8 +159,14 @@ class Checkpoints:
 
     def remove(self) -> None:
         """Remove all files of a training that has ended."""
-        for path in (self.path, *self.folder.glob(f"{self.training}.*.*.npz")):
-            path.unlink(missing_ok=True)
+        for path in (self.path, *self._steps()):
+            drop(path)
+
+    def _steps(self) -> list[Path]:
+        """The files of steps; none where the folder cannot be read: the store may have gone."""
+        with suppress(OSError):
+            return list(self.folder.glob(f"{self.training}.*.*.npz"))
+        return []
 
 
 @dataclass(frozen=True)

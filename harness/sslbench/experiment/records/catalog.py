@@ -19,6 +19,7 @@ from sslbench.experiment.records.index import (
     Content,
     Index,
     Row,
+    Unread,
     chunks,
     discard,
     index_of,
@@ -165,7 +166,7 @@ class Catalog:
         except UserError as error:
             yield error.message
         except OSError as error:
-            yield error.strerror or str(error)
+            yield Unread(error.strerror or str(error))
 
     def _field(self, row: Row, name: str) -> Mapping[str, Any]:
         """The counts or predictions of a record, from the file that the index has read."""
@@ -177,7 +178,7 @@ class Catalog:
                 arrays = segment.arrays(segment.places[row.run_id], "counts")
                 return {s: {n: a.tolist() for n, a in each.items()} for s, each in arrays.items()}
         path = self.folder / f"{row.run_id}{RECORD}"
-        whole = read_record_file(path) if path.exists() else self.load_packed(row.run_id)
+        whole = read_record_file(path) if os.path.lexists(path) else self.load_packed(row.run_id)
         if whole is None:
             raise UserError(f"the record of run {row.run_id} is gone", file=self.folder)
         return cast(Mapping[str, Any], getattr(whole, name))

@@ -55,6 +55,11 @@ _NAMES = 500  # of a query
 #: errors of an index that is damaged (sqlite3.OperationalError: or cannot be written)
 DAMAGED = (sqlite3.DatabaseError, DamageError, UnicodeError)
 
+
+class Unread(str):
+    """A line on a file that could not be read: it is read again the next time."""
+
+
 #: a record as plain values and checked, or a line on one that is damaged
 Content = tuple[Mapping[str, Any], RunRecord] | str
 Read = Callable[[str], Iterable[Content]]
@@ -120,7 +125,7 @@ class Index:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._looked = False
-        if path is not None and not path.parent.exists():
+        if path is not None and not os.path.exists(path.parent):
             with suppress(OSError):
                 path.parent.mkdir(parents=True, exist_ok=True)
         self._base = sqlite3.connect(
@@ -189,7 +194,7 @@ class Index:
             with self._writing():
                 self._forget(names)
         for names in chunks(changed, _FILES):
-            files = [(n, _settled(n, stamps[n]), list(_entries(read(n)))) for n in names]
+            files = [_file(n, stamps[n], list(_entries(read(n)))) for n in names]
             with self._writing():
                 self._forget(names)
                 for file in files:
@@ -209,7 +214,7 @@ class Index:
 
     def _add(self, name: str, stamp: str, entries: Sequence[_Entry | str]) -> None:
         packed = not name.endswith(".json")
-        problems = [entry for entry in entries if isinstance(entry, str)]
+        problems = [str(entry) for entry in entries if isinstance(entry, str)]
         file = self._base.execute(
             "INSERT INTO files (name, stamp, problems, packed) VALUES (?, ?, ?, ?)",
             (name, stamp, msgspec.json.encode(problems).decode(), packed),
@@ -333,11 +338,18 @@ def _entries(contents: Iterable[Content]) -> Iterator[_Entry | str]:
         yield each if isinstance(each, str) else (_columns(each[1]), summary(each[0]))
 
 
-def _settled(name: str, stamp: str) -> str:
-    """The stamp to keep; "" if the file may still change without another stamp."""
+def _file(
+    name: str, stamp: str, entries: list[_Entry | str]
+) -> tuple[str, str, list[_Entry | str]]:
+    """Return name, stamp and entries of a file, as the index stores them.
+
+    The stamp is "" if the file has to be read again: it may still change without another stamp, or
+    it could not be read.
+    """
     changed = int(stamp.split()[2])
-    young = abs(time.time_ns() - changed) < _SETTLED_NS
-    return "" if young and name.endswith(".json") else stamp
+    young = abs(time.time_ns() - changed) < _SETTLED_NS and name.endswith(".json")
+    again = young or any(isinstance(entry, Unread) for entry in entries)
+    return name, "" if again else stamp, entries
 
 
 def _sha256(run_id: str, data: bytes) -> str:

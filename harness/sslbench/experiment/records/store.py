@@ -35,7 +35,7 @@ class Store(Catalog):
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         super().__init__(Path(folder))
-        if os.path.lexists(self.folder) and not self.folder.is_dir():
+        if os.path.lexists(self.folder) and not os.path.isdir(self.folder):
             raise UserError("not a folder", file=self.folder, hint="give another --store")
 
     def probe(self) -> None:
