@@ -57,3 +57,27 @@ def _share(pid: int) -> tuple[int, int]:
             if words[0] in fields:
                 fields[words[0]] = int(words[1]) * _KILO
     return fields["Pss:"], fields["Pss_Shmem:"]
+
+
+def group_limits(root: Path = Path("/")) -> list[int]:
+    """Return the memory limits, in bytes, of the control groups that this process is in.
+
+    A limit of a group binds all groups inside of it, so those above are read, too. Both versions of
+    control groups count. root: where the folders ``proc`` and ``sys`` are.
+    """
+    limits: list[int] = []
+    text = ""
+    with suppress(OSError):
+        text = (root / "proc/self/cgroup").read_text()
+    for line in text.splitlines():
+        controllers, _, group = line.partition(":")[2].partition(":")
+        name, folder = "memory.max", root / "sys/fs/cgroup"
+        if controllers:  # version 1
+            if "memory" not in controllers.split(","):
+                continue
+            name, folder = "memory.limit_in_bytes", folder / "memory"
+        inner = Path(group.lstrip("/"))
+        for each in (inner, *inner.parents):
+            with suppress(OSError, ValueError):  # ValueError: the word "max"
+                limits.append(int((folder / each / name).read_text()))
+    return limits

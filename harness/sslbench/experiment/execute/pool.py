@@ -29,6 +29,7 @@ from sslbench.plugins import Registry, registry
 from sslbench.plugins.registered import use_registry
 from sslbench.processes import Child, ChildError, ForkServer
 from sslbench.processes.child import kill, kill_group, my_descendants, signal_at_end_of_parent
+from sslbench.processes.memory import group_limits
 
 _POLL_SECONDS = 0.1
 _MEGA = 2**20
@@ -94,10 +95,8 @@ def run_all(
 
 
 def default_memory(jobs: int) -> int:
-    """Bytes: four fifths of the machine's memory (or that of its control group), by run."""
-    total: int = psutil.virtual_memory().total
-    with contextlib.suppress(OSError, ValueError):
-        total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    """Bytes: four fifths of the machine's memory (or that of its control groups), by run."""
+    total = min([psutil.virtual_memory().total, *group_limits()])
     return total * 4 // (5 * jobs)
 
 
