@@ -168,11 +168,11 @@ def _swaps(a: CountTable, b: CountTable, metric: str, n_swaps: int) -> tuple[F64
     small = np.abs(gain).sum(axis=0).max(initial=0) < _EXACT_IN_FLOAT32
     kind = np.float32 if small else np.float64
     differ = gain.any(axis=1)
-    gain = gain[differ].astype(kind).T
+    moves = gain[differ].astype(kind).T
     differences = []
     for chosen in _random_swaps(n_swaps, n_sentences):
         sums = np.zeros((chosen.shape[1], n_seeds * k))
-        sums[:, changes] = np.dot(gain, chosen[differ].astype(kind)).T
+        sums[:, changes] = np.dot(moves, chosen[differ].astype(kind)).T
         moved = sums.reshape(-1, n_seeds, k)
         differences.append(_difference(total_a + moved, total_b - moved, a.fields, metric))
     return np.concatenate(differences), shift
