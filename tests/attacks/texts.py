@@ -8,6 +8,7 @@ Runs: the accuracy of the record must be the one that is computed here.
 
 from __future__ import annotations
 
+import codecs
 import json
 import random
 import re
@@ -169,7 +170,7 @@ def outcome(data: bytes, path: Path) -> str:
     found = [rows[a:b] for a, b in pairwise(borders)]
     if found != expected:
         return f"WRONG: {len(found)} sentences, the other parser has {str(expected)[:60]}"
-    return _as_dataset(path, found)
+    return _as_dataset(path, data)
 
 
 def _refused(error: UserError, path: Path, expected: Sentences | int | None) -> str:
@@ -179,8 +180,15 @@ def _refused(error: UserError, path: Path, expected: Sentences | int | None) -> 
     return "refused" if good and not isinstance(expected, list) else f"WRONG: {said[:200]}"
 
 
-def _as_dataset(path: Path, sentences: Sentences) -> str:
-    """The same as a dataset: the words are those, or a label is refused with its line."""
+def _as_dataset(path: Path, data: bytes) -> str:
+    """The same as a dataset: the words are those, or a label is refused with its line.
+
+    Of several byte order marks at the start, none is part of a word.
+    """
+    while data.startswith(codecs.BOM_UTF8):
+        data = data.removeprefix(codecs.BOM_UTF8)
+    sentences = parse(data, len(COLUMNS))
+    assert isinstance(sentences, list)
     try:
         corpus = load_user_data(path, COLUMNS, cut=False).splits["train"]
     except UserError as error:

@@ -101,15 +101,19 @@ def _is_western(data: bytes) -> bool:
 
 
 def as_utf8(data: bytes, encoding: str, file: str) -> bytes:
-    """The text as UTF-8 without byte order mark; carriage returns alone become line feeds.
+    """The text as UTF-8 without byte order marks; carriage returns alone become line feeds.
+
+    Files that were put together may begin with several marks.
 
     UserError with the line for a byte that is not in the encoding.
     """
     if encoding == UTF8:
-        text = data.removeprefix(BYTE_ORDER_MARK)
+        text = data
+        while text.startswith(BYTE_ORDER_MARK):
+            text = text.removeprefix(BYTE_ORDER_MARK)
     else:
         try:
-            text = data.decode(encoding).removeprefix("\ufeff").encode()
+            text = data.decode(encoding).lstrip("\ufeff").encode()
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             message = f"byte 0x{data[error.start]:02x} is not {encoding}"
