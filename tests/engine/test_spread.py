@@ -167,7 +167,7 @@ def plain_arguments() -> tuple[object, ...]:
 
 def test_neighbors_of_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    X = sparse.random(150, 60, 0.2, format="csr", dtype=np.float32, rng=rng)
+    X = sparse.random(150, 60, 0.2, format="csr", dtype=np.float32, random_state=rng)
     expected = neighbors.nearest(X, 5)
     monkeypatch.setattr(neighbors, "BLOCK", 40)
     for most in (1, 9):

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from scipy import integrate
 
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.forecasts import (
@@ -58,7 +59,7 @@ def test_the_area_is_that_under_the_curve() -> None:
     assert (x[0], y[0], x[-1], y[-1]) == (0, 0, 1, 1)
     assert (np.diff(x) >= 0).all()
     assert (np.diff(y) >= 0).all()
-    assert auc(cells) == pytest.approx(np.trapezoid(y, x))
+    assert auc(cells) == pytest.approx(integrate.trapezoid(y, x))
 
 
 def test_perfect_inverted_and_constant_forecasts() -> None:

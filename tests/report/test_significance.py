@@ -148,7 +148,7 @@ def test_interval_of_accuracy_is_that_of_scipys_sign_flips() -> None:
                 np.mean,
                 permutation_type="samples",
                 n_resamples=9_999,
-                rng=np.random.default_rng(0),
+                random_state=np.random.default_rng(0),
                 vectorized=True,
                 axis=-1,
             ).pvalue

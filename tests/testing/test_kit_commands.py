@@ -70,7 +70,8 @@ def test_check_has_a_line_per_check(site: Site) -> None:
     assert done.stderr == f"sslbench: {len(lines)} checks, 0 failed, 1 skipped\n"
 
 
-def test_lint_and_types_of_new_packages(site: Site) -> None:
+def test_lint_of_new_packages(site: Site) -> None:
+    pytest.importorskip("ruff", reason="ruff is not installed")
     for kind, name in PACKAGES.items():
         folder = site.folder / name
         for words in (["ruff", "check"], ["ruff", "format", "--check"]):
@@ -91,6 +92,7 @@ def test_the_page_on_plugins_lists_every_check() -> None:
 @pytest.mark.parametrize("kind", ["method", "model"])
 def test_types_of_a_new_package(site: Site, kind: Kind) -> None:
     """``mypy --strict`` checks its calls of the engine."""
+    pytest.importorskip("mypy", reason="mypy is not installed")
     folder = site.folder / PACKAGES[kind]
     words = [*MYPY, "--config-file", str(folder / "pyproject.toml")]
     done = site.python(*words, str(folder / f"sslbench_{PACKAGES[kind]}"), str(folder / "tests"))

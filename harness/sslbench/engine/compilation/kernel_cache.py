@@ -6,7 +6,7 @@ at the same time may give both the same number: one then runs the code of the ot
 signature has a file of its own, written atomically, with a digest. Its content is a pickle, as in
 numba's cache: the folder must be one that nobody else can write to.
 
-numba has no public interface for this. What is used of `numba.core`, the same from numba 0.60 to
+numba has no public interface for this. What is used of `numba.core`, the same from numba 0.61 to
 0.68: a dispatcher asks the object in its attribute ``_cache``, which has the methods of
 ``caching.NullCache``; ``CompileResult._reduce`` and ``_rebuild`` turn a compiled function into what
 ``serialize.dumps`` can write, and back. Where one of these is missing, functions are compiled by
