@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import pytest
 
 from sslbench.engine.corpus import Column, Corpus, LabelConstraint
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.execute.grid import run_grid
+from sslbench.experiment.execute.grid import GridOptions, is_stored, run_grid
 from sslbench.experiment.identity import fingerprint
 from sslbench.experiment.metrics import Alternatives
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.planning.task import RunTask
+from sslbench.experiment.records.record import spec_key
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute
@@ -25,9 +27,10 @@ from support.run_fakes import toy_splits
 pytestmark = pytest.mark.usefixtures("fake_plugin")
 
 
-def planned(**request: Any) -> list[RunTask]:
+def planned(*, make_text: bool = True, **request: Any) -> list[RunTask]:
     base = {"method": ["majority"], "dataset": ["toy"], "model": "nothing", "labeled": 20}
-    return plan(RunRequest(**{**base, **request}), store=None, notice=print)
+    asked = RunRequest(**{**base, **request})
+    return plan(asked, store=None, notice=print, make_text=make_text)
 
 
 def with_label(corpus: Corpus, token: int) -> Corpus:
@@ -59,6 +62,30 @@ def test_a_default_that_is_written_out_is_the_same_run() -> None:
     assert len(ids) == 1
     assert planned(params=["weight=2"])[0].spec.run_id not in ids
     assert planned(params=["toy.train=59"])[0].spec.run_id not in ids
+
+
+def test_a_plan_without_text_makes_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    honest = run_fakes.load
+    made: list[str] = []
+
+    def load(home: object, **options: int) -> Dataset:
+        data = honest(home, **options)
+        return replace(data, external=lambda: (made.append("text"), data.external())[1])
+
+    monkeypatch.setattr(run_fakes, "load", load)
+    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
+    (task,) = planned(labeled="all", make_text=False)
+    assert (made, task.lacks_text, task.spec.protocol.text) == ([], True, "external")
+    (rest,) = planned(make_text=False)  # which does not need the text
+    assert not rest.lacks_text
+    store = Store(tmp_path)
+    assert not is_stored(task, store, GridOptions())
+    (whole,) = planned(labeled="all")
+    assert made
+    assert not whole.lacks_text
+    assert spec_key(task.spec, by_text=True) == spec_key(whole.spec, by_text=True)
+    store.save(execute(whole))
+    assert is_stored(task, store, GridOptions())  # the newest run like it
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -126,6 +153,6 @@ def test_a_fingerprint_is_of_all_that_can_be_seen() -> None:
     ]
     digests = [fingerprint(each) for each in (base, *others)]
     assert len(set(digests)) == len(digests)
-    assert fingerprint(base, lambda: "text") != fingerprint(base)
+    assert fingerprint(base, "text") != fingerprint(base)
     same = Dataset("another name", "tagging", "accuracy", None, toy_splits(), metadata={"a": 1})
     assert fingerprint(same) == fingerprint(base)

@@ -40,6 +40,9 @@ def show_price(run_tasks: Sequence[RunTask], request: RunRequest) -> None:
     if len(priced) < len(each_run):
         note = f", without {counted(len(each_run) - len(priced), 'run')} of unknown price{note}"
     echo(f"{counted(len(each_run), 'run')}: {total} of CPU{note}")
+    if lacking := dict.fromkeys(task.spec.dataset for task in run_tasks if task.lacks_text):
+        names = ", ".join(lacking)
+        echo(f"this leaves out the unlabeled text of {names}, which is made before the first run")
 
 
 def _group(spec: RunSpec) -> tuple[str, ...]:

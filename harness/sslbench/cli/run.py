@@ -45,7 +45,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     request = RunRequest(**given, seeds=seeds)
     with _server(request, dry) as server, plain_warnings():  # before plugins are imported
         checked_registry()
-        tasks = _tasks(request)
+        tasks = _tasks(request, make_text=not dry)
         if dry:
             show_price(tasks, request)
             return
@@ -81,11 +81,11 @@ def _server(request: RunRequest, dry: bool) -> Iterator[ForkServer | None]:
 NAMED = 3
 
 
-def _tasks(request: RunRequest) -> list[RunTask]:
+def _tasks(request: RunRequest, *, make_text: bool) -> list[RunTask]:
     from sslbench.experiment.planning.plan import plan
     from sslbench.experiment.records.store import Store
 
-    run_tasks = plan(request, store=Store(request.store), notice=tell)
+    run_tasks = plan(request, store=Store(request.store), notice=tell, make_text=make_text)
     for line in dict.fromkeys(_skip_line(task) for task in run_tasks if task.skip_reason):
         echo(line, err=True)
     return run_tasks

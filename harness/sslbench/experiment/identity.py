@@ -8,7 +8,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -62,13 +62,13 @@ def _files(path: str) -> list[str]:
     return [entry.path for entry in entries if entry.is_file() and entry.name[0] != "."]
 
 
-def fingerprint(dataset: Dataset, external: Callable[[], str] | None = None) -> str:
+def fingerprint(dataset: Dataset, external: str = "") -> str:
     """Hash of everything in a loaded dataset that methods and scorer can see.
 
     It depends on texts, labels and the way they are scored, not on the files or the program that
     they come from, nor on metadata.
 
-    external: gives the hash of the external text, for protocols that use it.
+    external: the hash of the external text, for protocols that use it.
     """
     digest = hashlib.sha256()
     content: dict[str, object] = {
@@ -80,7 +80,7 @@ def fingerprint(dataset: Dataset, external: Callable[[], str] | None = None) -> 
         "transductive": dataset.transductive,
         "codec": dataset.codec is not None,
         "splits": {name: corpus_hash(corpus) for name, corpus in dataset.splits.items()},
-        "external": "" if external is None else external(),
+        "external": external,
     }
     if dataset.label_constraint is not None:
         rule = dataset.label_constraint
@@ -94,20 +94,25 @@ def fingerprint(dataset: Dataset, external: Callable[[], str] | None = None) -> 
     return digest.hexdigest()[:32]
 
 
-def external_hash(dataset: Dataset, known_as: Mapping[str, object] | None, cache: Path) -> str:
-    """Hash of the external text of a dataset; "" without one.
+def external_hash(
+    dataset: Dataset, known_as: Mapping[str, object] | None, cache: Path, *, make: bool = True
+) -> str | None:
+    """Return the hash of the external text of a dataset; "" without one.
 
     known_as: everything that the text depends on, JSON-able: the hash is stored in the cache under
         it, since the text may have millions of sentences. None: computed every time.
+    make: False = return None where the text would have to be made.
     """
     if dataset.external is None:
         return ""
     if known_as is None:
-        return _text_hash(dataset)
+        return _text_hash(dataset) if make else None
     key = json.dumps(known_as, sort_keys=True).encode()
     path = cache / "text-hashes" / hashlib.sha256(key).hexdigest()[:32]
     digest = derived.find(path, key)
     if digest is None:
+        if not make:
+            return None
         digest = _text_hash(dataset).encode()
         derived.keep(path, key, digest)
     return digest.decode()

@@ -21,7 +21,7 @@ from sslbench.experiment.identity import is_current
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.claims import Claims
 from sslbench.experiment.records.reading import StoreWarning
-from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.record import RunRecord, spec_key
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import Execution
 from sslbench.experiment.run.recording import failed, skipped
@@ -215,8 +215,16 @@ def run_grid(
 
 
 def is_stored(run_task: RunTask, store: Store, options: GridOptions) -> bool:
-    """Whether `run_grid` would take the record of a run from the store."""
-    return _Grid(store, options, registry()).stored(run_task.spec.run_id)
+    """Return whether `run_grid` would take the record of a run from the store.
+
+    A run without the fingerprint of its data counts as the newest one like it.
+    """
+    run_id = run_task.spec.run_id
+    if run_task.lacks_text:
+        key = spec_key(run_task.spec, by_text=True)
+        like_it = store.newest([key], by_text=True)
+        run_id = like_it[key].run_id if like_it else run_id
+    return _Grid(store, options, registry()).stored(run_id)
 
 
 class _Grid:

@@ -52,6 +52,7 @@ def plan(
     plugins: Registry | None = None,
     notice: Callable[[str], None],
     load: bool = True,
+    make_text: bool = True,
     cut: bool = True,
 ) -> list[RunTask]:
     """The runs of a request, ordered by values of settings, dataset, seed and method.
@@ -64,6 +65,8 @@ def plan(
     notice: called with messages for the user.
     load: False = data are not loaded: the runs lack the fingerprint of their data, and
         the source of the unlabeled text if it is not given.
+    make_text: False = external text is not made, which may take a training: a run lacks the
+        fingerprint of its data unless that of the text is in the cache.
     cut: see `RunTask`.
     """
     if request.folds and request.tune_seed is not None:
@@ -74,7 +77,7 @@ def plan(
     if request.preset is not None:
         for line in preset_lines(request.preset, plugins, request.methods):
             notice(line)
-    loaded = LoadedData(request, plugins) if load else None
+    loaded = LoadedData(request, plugins, make_text) if load else None
     tasks: dict[str, RunTask] = {}
     # What plugins print is no result.
     with contextlib.redirect_stdout(sys.stderr):

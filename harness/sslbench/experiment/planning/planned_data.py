@@ -137,6 +137,7 @@ def _features(
 class _Content(NamedTuple):
     """What only loaded data show: their fingerprint, and where unlabeled text comes from.
 
+    fingerprint: "" = that of the external text is not in the cache, and the text is not made.
     fold_by: what folds of them keep together, if there are folds.
     error: why they cannot be loaded, if the user can mend it; the fingerprint is "" then.
     """
@@ -148,11 +149,15 @@ class _Content(NamedTuple):
 
 
 class LoadedData:
-    """Completes tasks by the content of their data, which is loaded once."""
+    """Completes tasks by the content of their data, which is loaded once.
 
-    def __init__(self, request: RunRequest, plugins: Registry) -> None:
+    make_text: see `data_fingerprint`.
+    """
+
+    def __init__(self, request: RunRequest, plugins: Registry, make_text: bool) -> None:
         self._request = request
         self._plugins = plugins
+        self._make_text = make_text
         self._contents: dict[str, _Content] = {}
 
     def complete(self, task: RunTask) -> RunTask:
@@ -195,7 +200,7 @@ class LoadedData:
             folds(labeled_size(request.labeled, n_train), request.folds)
         text = resolve_text(dataset, request.labeled, request.unlabeled, request.text)
         task = _with_protocol(task, text=text)
-        digest = data_fingerprint(dataset, task, self._plugins)
+        digest = data_fingerprint(dataset, task, self._plugins, make_text=self._make_text)
         # folds of registered datasets are of random sentences, as in their published records
         own = task.spec.data.columns is not None
         cut = request.guard or self._folded(task)

@@ -54,6 +54,12 @@ class RunTask(msgspec.Struct, frozen=True):
     templates: tuple[str, ...] = ()
     workers: str | None = None
 
+    @property
+    def lacks_text(self) -> bool:
+        """Whether the fingerprint of the data is unknown, since external text was not made."""
+        planned = self.skip_reason is None and self.load_error is None
+        return planned and not self.spec.data.fingerprint
+
     def registry(self, plugins: Registry) -> Registry:
         """The plugins of the run: with the user's templates, if it has any."""
         return with_templates(plugins, self.spec.featurizer, self.templates)
@@ -82,8 +88,13 @@ def load_registered(
     return dataset
 
 
-def data_fingerprint(dataset: Dataset, run_task: RunTask, plugins: Registry) -> str:
-    """`fingerprint` of the data of a run, with the external text if its protocol can use it."""
+def data_fingerprint(
+    dataset: Dataset, run_task: RunTask, plugins: Registry, *, make_text: bool = True
+) -> str:
+    """Return `fingerprint` of the data of a run, with external text if its protocol can use it.
+
+    make_text: False = return "" where the external text would have to be made.
+    """
     spec = run_task.spec
     if dataset.external is None or spec.protocol.text == "rest":
         return fingerprint(dataset)
@@ -99,5 +110,5 @@ def data_fingerprint(dataset: Dataset, run_task: RunTask, plugins: Registry) -> 
             "files": run_task.files,
             "code": [info.version, VERSION],
         }
-    cache = DataHome().cache
-    return fingerprint(dataset, lambda: external_hash(dataset, known_as, cache))
+    digest = external_hash(dataset, known_as, DataHome().cache, make=make_text)
+    return "" if digest is None else fingerprint(dataset, digest)
