@@ -85,7 +85,7 @@ def test_a_dry_run_runs_nothing_and_tells_the_price(
     assert "~" not in after.stdout
     other_size = ["--labeled", "30", "--store", str(tmp_path), "--dry-run"]
     other = sslbench("run", "--method", "supervised", *SMALL, *other_size)
-    assert "~: by runs on other data or of other sizes" in other.stdout
+    assert "~: by runs of other sizes, data or methods" in other.stdout
 
 
 def test_a_dry_run_without_records_has_the_prices_of_the_published_results(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def show_price(run_tasks: Sequence[RunTask], request: RunRequest) -> None:
     each_run = [price for group in groups.values() for price in group]
     priced = [price for price in each_run if price is not None]
     total = f"{_about(priced)}{duration(sum(price.cpu_s for price in priced))}"
-    note = "; ~: by runs on other data or of other sizes" if _about(priced) else ""
+    note = "; ~: by runs of other sizes, data or methods" if _about(priced) else ""
     if len(priced) < len(each_run):
         note = f", without {counted(len(each_run) - len(priced), 'run')} of unknown price{note}"
     echo(f"{counted(len(each_run), 'run')}: {total} of CPU{note}")

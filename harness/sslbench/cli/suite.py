@@ -1,4 +1,4 @@
-"""``sslbench suite show | run | report``."""
+"""``sslbench suite show | run | report | extend``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import click
 
 from sslbench.cli.messages import tell
 from sslbench.cli.options import DURATION, JOBS, PATH, request_options
-from sslbench.cli.text import checked_registry, counted, duration, echo, table
+from sslbench.cli.suite_cells import STATES, price_line, run_cells, state_row
+from sslbench.cli.suite_extend import command as extend
+from sslbench.cli.text import checked_registry, counted, echo, table
 from sslbench.engine.errors import UserError
 from sslbench.experiment.request.request import RunRequest
 from sslbench.plugins import registry
@@ -20,14 +22,12 @@ from sslbench.plugins import registry
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sslbench.experiment.records.cost import Prices
     from sslbench.experiment.records.store import Store
     from sslbench.report.board import Board
     from sslbench.report.page.build import Sources
-    from sslbench.suite.cells import Cell, CellState
+    from sslbench.suite.cells import Cell
     from sslbench.suite.file import Suite
 
-_STATES: tuple[CellState, ...] = ("done", "stale", "other data", "failed", "missing")
 _FILE = click.argument("file", metavar="FILE")
 
 
@@ -37,6 +37,9 @@ def command() -> None:
 
     FILE is a suite file, or the name of one in leaderboards/suites or of the package.
     """
+
+
+command.add_command(extend)
 
 
 @command.command("show")
@@ -61,40 +64,11 @@ def show(file: str, jobs: int, each: bool) -> None:
     for cell in cells:
         protocol = cell.spec.protocol
         groups.setdefault((cell.spec.dataset, str(protocol.labeled)), []).append(cell)
-    head = ("dataset", "labeled", "cells", *_STATES, "to run, CPU")
-    rows = [_row(names, group, prices) for names, group in groups.items()]
+    head = ("dataset", "labeled", "cells", *STATES, "to run, CPU")
+    rows = [state_row(names, group, prices) for names, group in groups.items()]
     echo(f"{suite.title}: {suite.path}\n")
     echo(table([head, *rows], indent=""))
-    echo(f"\n{_price_line(cells, prices, jobs)}")
-
-
-def _row(names: tuple[str, str], cells: Sequence[Cell], prices: Prices) -> tuple[str, ...]:
-    states = Counter(cell.state for cell in cells)
-    counts = [str(states[state] or "-") for state in _STATES]
-    priced, unknown = _cost(cells, prices)
-    cost = f"{duration(sum(priced))}{' + ?' if unknown else ''}"
-    return (*names, str(len(cells)), *counts, cost)
-
-
-def _cost(cells: Sequence[Cell], prices: Prices) -> tuple[list[float], int]:
-    """CPU seconds of the cells that are to be run, and how many of these have no price."""
-    todo = [prices.of(cell.spec) for cell in cells if cell.state not in ("done", "failed")]
-    priced = [price.cpu_s for price in todo if price is not None]
-    return priced, len(todo) - len(priced)
-
-
-def _price_line(cells: Sequence[Cell], prices: Prices, jobs: int) -> str:
-    from sslbench.suite.cells import wall_seconds
-
-    states = Counter(cell.state for cell in cells)
-    parts = [f"{states[state]} {state}" for state in _STATES if states[state]]
-    priced, unknown = _cost(cells, prices)
-    wall = wall_seconds(priced, jobs)
-    line = (
-        f"{counted(len(cells), 'cell')}: {', '.join(parts)}; to run: {duration(sum(priced))} of CPU"
-    )
-    line += f", about {duration(wall)} with --jobs {jobs}"
-    return line + (f", without {counted(unknown, 'cell')} of unknown price" if unknown else "")
+    echo(f"\n{price_line(cells, prices, jobs)}")
 
 
 @command.command("run")
@@ -107,26 +81,8 @@ def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **giv
 
     Within a seed the cheap ones come first. Safe to interrupt; run it again to resume.
     """
-    from sslbench.cli.run import run_shown, summary
-    from sslbench.experiment.planning.published import PublishedCosts
-    from sslbench.experiment.records.cost import Prices
-    from sslbench.suite.cells import Budget, planned
-
     suite, cells, store = _opened(file)
-    prices = Prices(store, PublishedCosts())
-    skip = ("done",) if given["retry"] else ("done", "failed")
-    todo = [cell for cell in cells if cell.state not in skip]
-    tell(_price_line(cells, prices, jobs))
-    tasks = planned(todo, prices, store, registry(), jobs=jobs, notice=tell)
-    by_id = {task.spec.run_id: prices.of(task.spec) for task in tasks}
-    priced = {run_id: price.cpu_s for run_id, price in by_id.items() if price is not None}
-    limit = Budget(float("inf") if budget is None else budget, priced)
-    options = {"jobs": jobs, "timeout": suite.timeout, "admit": limit.admits, **given}
-    result = run_shown(tasks, suite.store, **options)
-    tell(summary(result))
-    if limit.left is not None:
-        tell(f"--budget: {counted(len(tasks) - len(result.records), 'run')} left")
-    ctx.exit(result.exit_status)
+    ctx.exit(run_cells(cells, store, suite.timeout, jobs=jobs, budget=budget, **given))
 
 
 @command.command("report")
@@ -202,7 +158,7 @@ def _summary_line(cells: Sequence[Cell]) -> str:
     states = Counter(cell.state for cell in cells)
     records = [cell.record for cell in cells if cell.record is not None]
     spent = sum(record.cpu_s or 0.0 for record in records)
-    counts = ", ".join(f"{states[state]} {state}" for state in _STATES if states[state])
+    counts = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
     return f"{counted(len(cells), 'run')}: {counts}; {spent / 3600:.2f} CPU hours."
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.records.cost import has_dev, keys_of, training_cpu_s
-from sslbench.experiment.records.record import RunRecord, content_id
+from sslbench.experiment.records.record import RunRecord, RunSpec, content_id
 from sslbench.experiment.request.request import parse_labeled, parse_unlabeled
 
 RESULTS = "results.csv"
@@ -83,7 +83,7 @@ def results_text(records: Iterable[RunRecord]) -> str:
     for record in records:
         if record.status == "ok" and record.score is not None:
             run = _Run(record.score, training_cpu_s(record), has_dev(record))
-            groups[_group(record)].append(run)
+            groups[_group(record.spec, record.primary_metric)].append(run)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(Line.__struct_fields__)
@@ -91,8 +91,9 @@ def results_text(records: Iterable[RunRecord]) -> str:
     return out.getvalue()
 
 
-def _group(record: RunRecord) -> tuple[str, ...]:
-    spec, protocol = record.spec, record.spec.protocol
+def _group(spec: RunSpec, metric: str) -> tuple[str, ...]:
+    """What the runs of a line share: its fields up to the metric."""
+    protocol = spec.protocol
     guard = "" if spec.guard is msgspec.UNSET else spec.guard.method
     params = [spec.params, spec.featurizer_digest, spec.search, spec.learned]
     params += [spec.of_model] if spec.of_model else []
@@ -110,8 +111,36 @@ def _group(record: RunRecord) -> tuple[str, ...]:
         "+".join(spec.learned),
         spec.model,
         content_id(params)[:8],
-        record.primary_metric,
+        metric,
     )
+
+
+#: field of a line that the data decide on, if the request leaves it to them
+_TEXT = Line.__struct_fields__.index("text")
+
+
+class PublishedLines:
+    """The lines of the table of published results by identity."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._lines: dict[tuple[str, ...], Line] = {}
+        for line in read_results(path or published_folder() / RESULTS):
+            key = msgspec.structs.astuple(line)[: Line.__struct_fields__.index("runs")]
+            self._lines[key] = line
+            self._lines.setdefault(_without_text(key), line)
+
+    def of(self, spec: RunSpec, metric: str, by_text: bool) -> Line | None:
+        """Return the line of a run; None if it is not published.
+
+        spec: its fingerprint of the data and its seed do not count.
+        by_text: the source of the unlabeled text counts; else the data decide on it.
+        """
+        key = _group(spec, metric)
+        return self._lines.get(key if by_text else _without_text(key))
+
+
+def _without_text(key: tuple[str, ...]) -> tuple[str, ...]:
+    return (*key[:_TEXT], "", *key[_TEXT + 1 :])
 
 
 def _line(key: tuple[str, ...], runs: Sequence[_Run]) -> tuple[str, ...]:
@@ -142,7 +171,7 @@ class PublishedCosts:
         costs: dict[str, list[float]] = defaultdict(list)
         for line in self._lines:
             if line.cpu_s:
-                for key in _keys(line):
+                for key in (*_keys(line), *_keys(msgspec.structs.replace(line, method=""))):
                     costs[key] += [float(line.cpu_s)] * int(line.runs)
         return costs
 

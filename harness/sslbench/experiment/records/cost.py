@@ -85,7 +85,10 @@ class Costs(Protocol):
     """What finished runs took: those of a store, or those that are published."""
 
     def training_cpu_s(self, key: str) -> Sequence[float]:
-        """CPU seconds of a training, of each run with this key (see `cost_keys`)."""
+        """CPU seconds of a training, of each run with this key (see `cost_keys`).
+
+        A key without a method is that of the runs of all methods.
+        """
 
     def has_dev(self, dataset: str) -> bool | None:
         """Whether the dataset has a development split; None if no run tells."""
@@ -103,18 +106,20 @@ class Prices:
         self._has_dev = cache(self._first_has_dev)
 
     def of(self, spec: RunSpec) -> Price | None:
-        """The price of a run; None if there is no run of its method.
+        """The price of a run; None if there is no run of its method or on its dataset.
 
-        A run that is tuned on another draw finds the trials in the store.
+        A method without runs is priced by the other methods on the dataset. A run that is tuned on
+        another draw finds the trials in the store.
         """
         protocol = spec.protocol
         same_draw = protocol.tune_seed in (msgspec.UNSET, protocol.seed)
         n_trials = protocol.tune if same_draw and spec.search else 0
         factor = trainings(spec, n_trials, self._has_dev(spec.dataset))
-        for level, key in enumerate(cost_keys(spec)):
+        keys = cost_keys(spec)
+        for key in (*keys, *cost_keys(msgspec.structs.replace(spec, method=""))[:2]):
             one = self._median(key)
             if one is not None:
-                return Price(one * factor, level > 0)
+                return Price(one * factor, key != keys[0])
         return None
 
     def _median_of(self, key: str) -> float | None:
