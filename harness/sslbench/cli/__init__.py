@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "show": "Show the details of one of these, or of a saved tagger.",
     "data": "Fetch, verify and locate the files of datasets.",
     "suite": "Run a leaderboard from a TOML file: status and cost, missing runs, page.",
+    "submit": "Pack the runs of your own method into a bundle, or check a bundle.",
     "leaderboard": "Make the tables from the records.",
     "results": "Pack finished records, and fetch published ones.",
     "compare": "Test the difference between two runs.",

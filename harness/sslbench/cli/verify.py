@@ -50,14 +50,9 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     checked_registry()
     records = _selected(Store(given["store"]), given)
     outcomes: Counter[str] = Counter()
-    for record, outcome, detail in _replays(records, given):
+    for record, outcome, detail in replays(records, given["jobs"], given["timeout"]):
         outcomes[outcome] += 1
-        spec = record.spec
-        echo(
-            f"{record.run_id}  {outcome:<9}  {spec.method} on {spec.dataset}, labeled"
-            f" {spec.protocol.labeled}, seed {spec.protocol.seed}"
-            + (f": {detail}" if detail else "")
-        )
+        echo(replay_line(record, outcome, detail))
     text = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
     tell(f"{counted(len(records), 'record')}: {text}" if text else "no record to verify")
     ctx.exit(1 if set(outcomes) - {"same"} else 0)
@@ -84,17 +79,26 @@ def _selected(store: Store, given: dict[str, Any]) -> list[RunRecord]:
     return sorted(records, key=lambda record: record.cpu_s or record.wall_s)
 
 
-def _replays(
-    records: list[RunRecord], given: dict[str, Any]
+def replay_line(record: RunRecord, outcome: str, detail: str) -> str:
+    """The outcome of a replay in one line."""
+    spec = record.spec
+    return (
+        f"{record.run_id}  {outcome:<9}  {spec.method} on {spec.dataset}, labeled"
+        f" {spec.protocol.labeled}, seed {spec.protocol.seed}" + (f": {detail}" if detail else "")
+    )
+
+
+def replays(
+    records: list[RunRecord], jobs: int, timeout: float | None
 ) -> Iterator[tuple[RunRecord, str, str]]:
-    """(record, outcome, detail) of each record, as they come."""
+    """(record, outcome, detail) of each record, as they come; same, different or refused."""
     import os
 
     from sslbench.experiment.checks.replay import difference, replay_task
     from sslbench.experiment.execute.pool import run_all
     from sslbench.isolation.start import isolated
 
-    threads = max(1, (os.cpu_count() or 1) // given["jobs"])
+    threads = max(1, (os.cpu_count() or 1) // jobs)
     originals = {record.run_id: record for record in records}
     refused: list[tuple[RunRecord, str, str]] = []
 
@@ -105,10 +109,7 @@ def _replays(
             except UserError as error:
                 refused.append((record, "refused", str(error)))
 
-    replays = run_all(
-        tasks(), isolated, jobs=given["jobs"], threads=threads, timeout=given["timeout"]
-    )
-    for again in replays:
+    for again in run_all(tasks(), isolated, jobs=jobs, threads=threads, timeout=timeout):
         yield from refused
         refused.clear()
         record = originals[again.run_id]
