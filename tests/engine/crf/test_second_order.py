@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from sslbench.engine.crf.entropy import Entropy
 from sslbench.engine.crf.first_order.batch import BatchPosterior, BatchPotentials
 from sslbench.engine.crf.second_order.batch import SecondOrderPotentials
 from sslbench.engine.crf.weights.tables import SecondOrder
+from sslbench.engine.types import F64
 from support.nested_entropy import as_pairs, nested_entropy
 from support.second_order_toys import LENGTHS, Chain, chains, check_sums, close, potentials_of
 from support.worked_chain import E, U, W
@@ -86,11 +89,50 @@ def test_best_sequences(L: int, scale: float, options: dict[str, bool]) -> None:
     np.testing.assert_array_equal(potentials.viterbi(), np.concatenate(wanted))
 
 
-def test_equal_sequences_the_smallest_labels_win() -> None:
-    L, batch = 3, Batch(0, 4, 0, 1, np.array([0, 4]))
-    zeros = LabelTriples(np.zeros((L, L)), np.zeros((L, L, L)), np.zeros((L, L)))
-    potentials = SecondOrderPotentials(batch, np.zeros((4, L)), np.zeros((1, L, L)), zeros)
-    assert potentials.viterbi().tolist() == [0, 0, 0, 0]
+def rounded(potentials: SecondOrderPotentials) -> SecondOrderPotentials:
+    """The same, with whole numbers: many labelings are equally good, in any order of the sums."""
+    for part in (potentials.node, potentials.edge, *potentials.triples):
+        part.round(out=part)
+    return potentials
+
+
+@pytest.mark.parametrize("options", [{}, {"varying": True}, {"masked": True}])
+def test_among_equal_sequences_the_last_label_decides_first(options: dict[str, bool]) -> None:
+    potentials = rounded(potentials_of(np.random.default_rng(4), LENGTHS, 3, **options))
+    wanted = []
+    for chain in chains(potentials):
+        best = chain.paths[chain.scores == chain.scores.max()]
+        wanted += min(best.tolist(), key=lambda labels: labels[::-1])
+    assert potentials.viterbi().tolist() == wanted
+
+
+@pytest.mark.parametrize("options", [{}, {"varying": True}, {"masked": True}])
+@pytest.mark.parametrize("L", [9, 17])
+def test_best_sequences_of_many_labels(L: int, options: dict[str, bool]) -> None:
+    lengths = [7, 1, 12, 2, 3, 9, 30, 5, 8]
+    potentials = potentials_of(np.random.default_rng(L), lengths, L, **options)
+    for each in (potentials, rounded(potentials)):
+        edge = np.broadcast_to(each.edge, (sum(lengths), L, L))
+        wanted = []
+        for lo, hi in pairwise(each.batch.offsets):
+            wanted += best_labels(each.node[lo:hi], edge[lo:hi], each.triples)
+        assert each.viterbi().tolist() == wanted
+
+
+def best_labels(node: F64, edge: F64, of: LabelTriples) -> list[int]:
+    """Best labels of a sentence, position by position, with whole arrays [a, b, c]."""
+    if len(node) == 1:
+        return [int(node[0].argmax())]
+    best, back = node[0][:, None] + (node[1] + edge[1] + of.begin), []
+    for t in range(2, len(node)):
+        every = best[:, :, None] + (node[t] + edge[t] + of.inner)
+        back.append(every.argmax(axis=0))
+        best = every.max(axis=0)
+    c, b = np.unravel_index((best + of.end).T.argmax(), best.shape)
+    labels = [int(c), int(b)]
+    for before in reversed(back):
+        labels.append(int(before[labels[-1], labels[-2]]))
+    return labels[::-1]
 
 
 def test_sentences_that_have_no_labeling() -> None:

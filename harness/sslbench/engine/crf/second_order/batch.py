@@ -18,7 +18,7 @@ from sslbench.engine.crf.first_order.batch import (
     check_feasible,
     check_weights,
 )
-from sslbench.engine.crf.second_order import log_space, scaled
+from sslbench.engine.crf.second_order import log_space, scaled, viterbi
 from sslbench.engine.crf.second_order.log_space import BatchMarginals
 from sslbench.engine.types import F64, I8, I32, I64
 
@@ -93,9 +93,11 @@ class SecondOrderPotentials(BatchPotentials):
 
         Raises InfeasibleSentenceError for a sentence without a possible labeling.
         """
-        path = np.empty(self.batch.n_tokens, np.int32)
-        status = np.empty(len(self.batch.offsets) - 1, np.int8)
-        log_space.viterbi(self.node, self.edge, self.triples, self.batch.offsets, path, status)
+        n_sentences = len(self.batch.offsets) - 1
+        path, status = np.empty(self.batch.n_tokens, np.int32), np.empty(n_sentences, np.int8)
+        offsets, groups, _ = self._sentences(np.ones(n_sentences))
+        order = self._longest_first(groups)
+        viterbi.decode(self.node, self.edge, self.triples, offsets, groups, order, path, status)
         check_feasible(self.batch, status)
         return path
 

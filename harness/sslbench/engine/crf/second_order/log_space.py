@@ -25,7 +25,7 @@ import numpy as np
 from sslbench.engine.compilation.compiled import inline_kernel, kernel, parallel_kernel
 from sslbench.engine.crf.data import LabelTriples, SentenceGroups
 from sslbench.engine.crf.first_order.scaled import INFEASIBLE, OK
-from sslbench.engine.types import F64, I8, I32, I64
+from sslbench.engine.types import F64, I8
 
 
 class Chain(NamedTuple):
@@ -193,40 +193,6 @@ def _add_pairs(xi: F64, weight: float, t: int, out: Marginals) -> None:
 
 
 @kernel
-def best_path(node: F64, edge: F64, triples: LabelTriples, path: I32) -> float:
-    """Best labels into path int32[T], and their score; ties go to the smallest labels, decided from
-    the last label to the first.
-    """
-    T, L = node.shape
-    best, new = np.full((L, L), -np.inf), np.empty((L, L))
-    back = np.zeros((T, L, L), np.int32)
-    for b in range(L):
-        best[0, b] = node[0, b]
-    for t in range(1, T):
-        new[:] = -np.inf
-        for a in range(_rows(t - 1, L)):
-            for b in range(L):
-                if best[a, b] == -np.inf:
-                    continue
-                for c in range(L):
-                    value = best[a, b] + _factor(node, edge, triples, t, a, b, c)
-                    if value > new[b, c]:
-                        new[b, c], back[t, b, c] = value, a
-        best[:] = new
-    score, b_last, c_last = -np.inf, 0, 0
-    for c in range(L):
-        for b in range(_rows(T - 1, L)):
-            value = best[b, c] + (triples.end[b, c] if T > 1 else 0.0)
-            if value > score:
-                score, b_last, c_last = value, b, c
-    path[T - 1] = c_last
-    for t in range(T - 1, 0, -1):
-        path[t - 1] = b_last
-        b_last, c_last = back[t, b_last, c_last], b_last
-    return score
-
-
-@kernel
 def _entropy(x: Chain, weight: float, out: Marginals, counts: F64) -> float:
     """Entropy H of the chain; the slopes, times the weight, go to `out`.
 
@@ -333,25 +299,6 @@ def varying(
             status[i] = sentence(
                 node[lo:hi], edge[lo:hi], triples, weights[i], log_scale[lo:hi], own
             )
-
-
-@parallel_kernel(lambda node, edge, triples, offsets, *_: len(offsets) - 1)
-def viterbi(
-    begin: int,
-    end: int,
-    node: F64,
-    edge: F64,
-    triples: LabelTriples,
-    offsets: I64,
-    path: I32,
-    status: I8,
-) -> None:
-    """Best labels of every sentence: path int32[n]."""
-    for i in range(begin, end):
-        lo, hi = offsets[i], offsets[i + 1]
-        own = edge if edge.shape[0] == 1 else edge[lo:hi]
-        score = best_path(node[lo:hi], own, triples, path[lo:hi])
-        status[i] = INFEASIBLE if score == -np.inf else OK
 
 
 @parallel_kernel(lambda node, edge, triples, sentences, *_: len(sentences.groups) - 1)
