@@ -185,9 +185,7 @@ def _as_dataset(path: Path, data: bytes) -> str:
 
     Of several byte order marks at the start, none is part of a word.
     """
-    while data.startswith(codecs.BOM_UTF8):
-        data = data.removeprefix(codecs.BOM_UTF8)
-    sentences = parse(data, len(COLUMNS))
+    sentences = parse(through_the_door(data), len(COLUMNS))
     assert isinstance(sentences, list)
     try:
         corpus = load_user_data(path, COLUMNS, cut=False).splits["train"]
@@ -234,6 +232,25 @@ def template_outcome(data: bytes, path: Path) -> str:
     return "read" if found == expected else f"WRONG: {found} {expected}"
 
 
+def through_the_door(data: bytes) -> bytes:
+    """What a dataset reads of a text in UTF-8, beside what `parse` knows.
+
+    Byte order marks at the start are left out, carriage returns alone end lines, and lines of white
+    space, of Unicode as well, are blank.
+    """
+    while data.startswith(codecs.BOM_UTF8):
+        data = data.removeprefix(codecs.BOM_UTF8)
+    if b"\n" not in data:
+        data = data.replace(b"\r", b"\n")
+    lines = data.split(b"\n")
+    return b"\n".join(b"" if _is_blank(line) else line for line in lines)
+
+
+def _is_blank(line: bytes) -> bool:
+    text = line.decode(errors="replace")
+    return not "".join(text.split()).strip("\u200b\ufeff") and "\0" not in text
+
+
 def run_outcome(data: bytes, folder: Path) -> str:
     """Train on a correct file, test on this one; the accuracy of the record, computed again."""
     folder.mkdir(parents=True)
@@ -241,12 +258,15 @@ def run_outcome(data: bytes, folder: Path) -> str:
     (folder / "test.conll").write_bytes(data)
     words = ["run", "--method", "supervised", "--data", folder, "--store", folder / "runs"]
     words += ["--set", "max_iterations=5", "--threads", 1, "--format", "json"]
+    words += ["--encoding", "utf-8", "--separator", "space", "--comment", "none"]
     result = sslbench(*words)
-    expected = parse(data, len(COLUMNS))
+    expected = parse(through_the_door(data), len(COLUMNS))
     if not isinstance(expected, list):
         place = f"{folder / 'test.conll'}{f':{expected}' if expected else ''}: "
         one = [line for line in result.stderr.splitlines() if line.startswith(f"sslbench: {place}")]
         return "refused" if result.exit_code == 2 and one else f"WRONG: {result.stderr[:200]}"
+    if result.exit_code:
+        return f"WRONG: {result.stderr[:200]}"
     (made,) = json.loads(result.stdout)
     gold = [row[2] for sentence in expected for row in sentence]
     saved = Store(folder / "runs").find(made["run_id"]).predictions["test"]

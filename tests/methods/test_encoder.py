@@ -236,6 +236,31 @@ def test_saved_features(folder: Path) -> None:
         other.dense(corpus)
 
 
+@pytest.mark.parametrize("name", ["model.onnx_data", "weights.bin", f"{'w' * 200}.bin"])
+def test_weights_in_a_file_that_the_model_names(name: str, tmp_path: Path) -> None:
+    """The cache has no vectors of the weights of before; a saved tagger notices other weights."""
+    folder, cache = write_encoder(tmp_path / "tiny"), tmp_path / "cache"
+    write_model(folder, weights=name)
+    corpus = corpus_of(TEXT)
+    first = source_of(folder, cache)[0].vectors(corpus, "word")
+    saved = learned(folder).arrays()
+    weights = folder / name
+    weights.write_bytes((np.frombuffer(weights.read_bytes(), np.float32) * 2).tobytes())
+    assert np.allclose(source_of(folder, cache)[0].vectors(corpus, "word"), 2 * first)
+    with pytest.raises(UserError, match="another one"):
+        Encoder.restore(*saved).dense(corpus)
+
+
+@pytest.mark.parametrize("name", ["../weights_", "sub/weights", ".my_weights"])
+def test_weights_that_are_not_beside_the_model_are_refused(name: str, tmp_path: Path) -> None:
+    folder = write_encoder(tmp_path / "tiny")
+    write_model(folder, weights="the_weights")
+    model = folder / "model.onnx"
+    model.write_bytes(model.read_bytes().replace(b"the_weights", name.encode()))
+    with pytest.raises(UserError, match="its weights are in"):
+        model_digest(str(folder))
+
+
 def damaged(folder: Path, what: str) -> None:
     if what == "inputs":
         write_model(folder, inputs=("input_ids", "pixel_values"))

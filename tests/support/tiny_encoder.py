@@ -65,8 +65,9 @@ def write_model(
     inputs: Sequence[str] = ("input_ids", "attention_mask"),
     flat: bool = False,
     scale: float = 1.0,
+    weights: str = "",
 ) -> None:
-    """flat: an output of two dimensions.  scale: of the table."""
+    """flat: an output of two dimensions.  scale: of the table.  weights: the file that has it."""
     import onnx
     from onnx import helper, numpy_helper
     from onnx.onnx_pb import TensorProto
@@ -87,4 +88,8 @@ def write_model(
         made.append(values("last_hidden_state", TensorProto.FLOAT, 1, "pieces", size))
     graph = helper.make_graph(nodes, "tiny", given, made, [rows])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.save(model, str(folder / "model.onnx"))
+    outside: dict[str, Any] = {}
+    if weights:
+        (folder / weights).unlink(missing_ok=True)  # else it would be appended to
+        outside = {"save_as_external_data": True, "location": weights, "size_threshold": 0}
+    onnx.save(model, str(folder / "model.onnx"), **outside)

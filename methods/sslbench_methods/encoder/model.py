@@ -1,18 +1,20 @@
 """A transformer of a local folder: vectors of the words of a sentence.
 
-The folder is that of ``optimum-cli export onnx``: ``model.onnx`` (with ``model.onnx_data``, if it
-is large), ``tokenizer.json`` and ``config.json``. The vector of a word is the mean of the last
-layer over its pieces, or that of its first piece. A sentence is computed alone, in one thread:
-batches would need padding, and the last digits would depend on the sentences beside it.
+The folder is that of ``optimum-cli export onnx``: ``model.onnx`` (with files of weights beside it
+that it names, if it is large), ``tokenizer.json`` and ``config.json``. The vector of a word is the
+mean of the last layer over its pieces, or that of its first piece. A sentence is computed alone, in
+one thread: batches would need padding, and the last digits would depend on the sentences beside it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import mmap
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 import numpy as np
@@ -22,8 +24,11 @@ from sslbench.engine.types import F32, I64
 from sslbench.experiment.identity import input_hashes
 
 MODEL, TOKENIZER, CONFIG = "model.onnx", "tokenizer.json", "config.json"
-#: files of a folder that vectors depend on
+#: files of a folder that vectors depend on, beside those that the model names
 FILES = (MODEL, "model.onnx_data", TOKENIZER, CONFIG)
+#: the entry "location" of a tensor whose numbers are in another file (ONNX's
+#: TensorProto.external_data), and the length of the name that follows, as a Protocol Buffers varint
+_LOCATION = re.compile(rb"\n\x08location\x12([\x80-\xff]?)([\x00-\x7f])")
 #: what a model may ask for, of n pieces
 INPUTS = {"input_ids": None, "attention_mask": 1, "token_type_ids": 0}
 _EXPORT = "make a folder with: optimum-cli export onnx --model NAME FOLDER"
@@ -126,10 +131,32 @@ def windows(counts: Sequence[int], room: int) -> list[range]:
 
 def model_digest(folder: str) -> str:
     """Of the files that vectors depend on; UserError if one cannot be read."""
-    paths = {name: str(Path(folder, name)) for name in FILES if Path(folder, name).exists()}
+    names = [*FILES, *_files_of_weights(Path(folder, MODEL))]
+    paths = {name: str(Path(folder, name)) for name in names if Path(folder, name).exists()}
     hashes = input_hashes(paths, paths)
     facts = {name: hashes[path] for name, path in paths.items()}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _files_of_weights(model: Path) -> list[str]:
+    """The names of files beside the model that its weights are in.
+
+    UserError for one that lies elsewhere, or is hidden: it would not be part of a run's identity.
+    """
+    if not model.is_file() or not model.stat().st_size:
+        return []
+    with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        found = set()
+        for match in _LOCATION.finditer(data):
+            low, high = (int.from_bytes(group) for group in match.groups())
+            length = high * 128 + low - 128 if low else high
+            found.add(data[match.end() : match.end() + length].decode(errors="surrogateescape"))
+    paths = [PurePosixPath(name) for name in sorted(found)]
+    for path in paths:
+        if len(path.parts) != 1 or path.name.startswith("."):
+            hint = "save it again with its weights in a file beside it"
+            raise UserError(f"its weights are in {str(path)!r}", file=str(model), hint=hint)
+    return [path.name for path in paths]
 
 
 def _tokenizers(library: Any, path: str, limit: int) -> tuple[Any, Any]:
