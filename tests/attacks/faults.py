@@ -255,11 +255,11 @@ def sweep(name: str, error: str, *, lasting: bool, step: int = 1, first: int = 1
 
 
 def attack(number: int, seed: int) -> Table:
-    """Sweeps of all scenarios and errors; every `number`-th operation, 1 for all of them."""
-    table, chance = Table(), random.Random(seed)
+    """Sweeps of all scenarios and errors. number: percent of the operations that fail."""
+    table, chance, step = Table(), random.Random(seed), -(-100 // number)
     for name in SCENARIOS:
         for error in ERRORS:
             for lasting in (False, True):
-                first = chance.randint(1, number)
-                table.merge(sweep(name, error, lasting=lasting, step=number, first=first))
+                first = chance.randint(1, step)
+                table.merge(sweep(name, error, lasting=lasting, step=step, first=first))
     return table

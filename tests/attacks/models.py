@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from attacks.command import Table
+from attacks.corpus import keep
 from sslbench.engine.corpus import Corpus, RawBytes, read_conll
 from sslbench.engine.crf import ChainModel, add_facts
 from sslbench.engine.errors import UserError
@@ -278,7 +279,15 @@ def attack(number: int, seed: int) -> Table:
                 result = pool.submit(_outcome, folder, kind, damage, seed + n).result()
             except BrokenProcessPool:
                 result, pool = "the process was ended", _pool()
-            good = result in ("refused", "same")
-            table.add(damage, result, [] if good else [f"{kind}, seed {seed + n}: {result}"])
+            problems = []
+            if result not in ("refused", "same"):
+                where = keep("model", _latest(Path(folder)))
+                problems = [f"{kind}, seed {seed + n}: {result} ({where})"]
+            table.add(damage, result, problems)
         pool.shutdown()
     return table
+
+
+def _latest(folder: Path) -> bytes:
+    """The model that was damaged last."""
+    return max(folder.rglob("damaged"), key=lambda path: path.stat().st_mtime_ns).read_bytes()

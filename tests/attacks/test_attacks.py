@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from attacks import bits, faults, kills, saves, stores
+from attacks import bits, faults, kills, saves, stores, texts
 from attacks.command import Table
+from attacks.corpus import kept
 from sslbench.isolation.restrict import is_available
 
 
@@ -50,6 +51,15 @@ def test_file_operations_that_fail(name: str, error: str) -> None:
 def test_a_read_error_hides_no_record_for_good() -> None:
     """The index remembers what is damaged, but not what could not be read for a moment."""
     show(faults.sweep("read a packed store", "EIO", lasting=False, step=8))
+
+
+def test_damaged_texts(tmp_path: Path) -> None:
+    """Those that have failed once, and one of each kind; runs on them are made by the attack."""
+    numbered = [texts.damaged(kind, 0) for kind in texts.DAMAGE]
+    for data in [*kept("texts"), *numbered]:
+        assert not texts.outcome(data, tmp_path / "train.conll").startswith("WRONG")
+    for data in [*kept("texts templates"), *map(texts.damaged_template, range(20))]:
+        assert not texts.template_outcome(data, tmp_path / "t.crfpp").startswith("WRONG")
 
 
 def in_a_process(module: str, call: str) -> list[str]:

@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from attacks.command import Table
+from attacks.corpus import keep, kept
 from sslbench.engine.corpus import read_conll
 from sslbench.engine.errors import UserError
 from sslbench.engine.features.crfpp import load_featurizer
@@ -277,20 +278,31 @@ def run_outcome(data: bytes, folder: Path) -> str:
 
 
 def attack(number: int, seed: int) -> Table:
-    """`number` damaged CoNLL files, about as many templates, and a run on two files of each way."""
+    """`number` damaged CoNLL files, about as many templates, and a run on two files of each way.
+
+    Before them, the files that have failed once.
+    """
     table = Table()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        for i, data in enumerate(kept("texts")):
+            _add(table, "kept", data, outcome(data, folder / "train.conll"))
+            _add(table, "kept, runs", data, run_outcome(data, folder / f"kept {i}"))
         for kind in DAMAGE:
             for i in range(seed, seed + -(-number // len(DAMAGE))):
-                _add(table, kind, outcome(damaged(kind, i), folder / "train.conll"))
+                data = damaged(kind, i)
+                _add(table, kind, data, outcome(data, folder / "train.conll"))
             for i in range(seed, seed + 2):
-                result = run_outcome(damaged(kind, i), folder / f"{kind} {i}")
-                _add(table, "runs, accuracy computed again", result)
-        for i in range(seed, seed + number):
-            _add(table, "templates", template_outcome(damaged_template(i), folder / "t.crfpp"))
+                data = damaged(kind, i)
+                result = run_outcome(data, folder / f"{kind} {i}")
+                _add(table, "runs, accuracy computed again", data, result)
+        for data in [*kept("texts templates"), *map(damaged_template, range(seed, seed + number))]:
+            result = template_outcome(data, folder / "t.crfpp")
+            _add(table, "templates", data, result)
     return table
 
 
-def _add(table: Table, row: str, result: str) -> None:
-    table.add(row, result, [result] if result.startswith("WRONG") else [])
+def _add(table: Table, row: str, data: bytes, result: str) -> None:
+    wrong = result.startswith("WRONG")
+    kind = "texts templates" if row == "templates" else "texts"
+    table.add(row, result, [f"{result} ({keep(kind, data)})"] if wrong else [])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+from attacks.corpus import kept
 from sslbench.engine.corpus import read_conll
 from sslbench.engine.corpus.files import RATIO_FREE_BYTES
 from sslbench.experiment.data.userdata import load_user_data
@@ -54,6 +55,15 @@ def test_damaged_files(name: str, model: bytes, tmp_path: Path) -> None:
     seen.pop(reader.valid, None)
     assert len(seen) >= PER_READER
     assert any(seen.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_that_have_broken_a_reader(name: str, model: bytes, tmp_path: Path) -> None:
+    """Those that the nightly attacks have added, see `attacks.corpus`."""
+    reader = reader_of(name, model)
+    for data in kept(name):
+        (tmp_path / reader.name).write_bytes(data)
+        check(reader, tmp_path / reader.name)
 
 
 def test_there_are_enough_of_them() -> None:

@@ -22,6 +22,7 @@ from sslbench.engine.features.crfpp import load_featurizer
 from sslbench.experiment.data.userdata import load_user_data
 from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
+from sslbench.suite.file import read_suite
 from sslbench_datasets.bond.load import read_entries
 from sslbench_datasets.chat.load import read_posts
 from sslbench_datasets.chinese import text as chinese
@@ -105,6 +106,11 @@ def cell(items: list[np.ndarray]) -> np.ndarray:
     return out
 
 
+SUITE = (
+    'title = "A"\nstore = "runs"\ntimeout = 60.0\n[defaults]\ntune = 2\n[[cells]]\n'
+    'datasets = ["synth"]\nlabeled = [50, "10%"]\nseeds = 3\n[[cells]]\ndatasets = ["ocr"]\n'
+    'methods = ["all"]\nwithout = ["jess_cm"]\nset = ["l2=1,2"]\ntune_cpu = 1.5\n'
+)
 CRFSUITE_DUMP = """FILEHEADER = {
   magic: lCRF
 }
@@ -211,6 +217,7 @@ READERS = {
     "toml templates": Reader(
         lambda path: load_featurizer(path, COLUMNS), "t.toml", b'templates = ["bias", "word[0]"]\n'
     ),
+    "suite": Reader(lambda path: read_suite(str(path)), "s.toml", SUITE.encode()),
     "crfsuite dump": Reader(use_dump, "dump.txt", CRFSUITE_DUMP.encode()),
     "crfpp model": Reader(use_dump, "model.txt", CRFPP_MODEL.encode()),
     "letters": Reader(lambda path: read_words(path, "train"), "l.mat", matlab(False), False),
