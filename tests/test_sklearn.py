@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import enum
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import sslbench
+from sslbench.experiment.run import saved
 from sslbench.sklearn import CRF, SequenceTagger
 from support.synth_text import synth_text
 
@@ -51,6 +53,23 @@ def test_a_fitted_tagger_labels_every_token() -> None:
     np.testing.assert_allclose(np.concatenate(proba).sum(axis=1), 1.0)
     first = tagger.predict_marginals(X[50:51])[0][0]
     assert first == dict(zip(tagger.classes_, proba[0][0].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("tagger", "text"), [(SequenceTagger(), X), (CRF(max_iterations=5), F)])
+def test_a_few_sentences_have_the_labels_of_a_corpus(
+    tagger: Any, text: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tagger.fit(text[:40], Y[:40])
+    with ThreadPoolExecutor(3) as pool:  # the first calls come from several threads
+        labels = [row for (row,) in pool.map(lambda row: tagger.predict([row]), text)]
+        probabilities = [row for (row,) in pool.map(lambda row: tagger.predict_proba([row]), text)]
+    size = len(pickle.dumps(tagger))
+    monkeypatch.setattr(saved, "FEW", 0)
+    assert tagger.predict(text) == labels
+    np.testing.assert_array_equal(
+        np.concatenate(tagger.predict_proba(text)), np.concatenate(probabilities)
+    )
+    assert len(pickle.dumps(tagger.fit(text[:40], Y[:40]))) == pytest.approx(size, rel=0.01)
 
 
 def test_it_is_the_method_of_a_run(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_repeated_attributes_add_up() -> None:
 def test_a_key_may_hold_texts_and_numbers() -> None:
     features = fitted([[{"a": "x"}, {"a": 2.5}]])
     corpus = features.corpus(read_attributes([[{"a": 2.5}, {"a": "x"}]]))
-    np.testing.assert_array_equal(features.dense(corpus), [[2.5], [0.0]])
+    np.testing.assert_array_equal(features.featurizer.dense(corpus), [[2.5], [0.0]])
 
 
 def test_values_as_keys_take_no_more_columns() -> None:

@@ -5,17 +5,21 @@ The columns of a bag share a vocabulary, whose first text stands for none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from sslbench.engine.corpus import Corpus, Vocabulary
 from sslbench.engine.errors import UserError
-from sslbench.engine.features.index import AttributeIndex, Attributes, Dense, TemplateFeaturizer
+from sslbench.engine.features.index import AttributeIndex, Attributes, TemplateFeaturizer
 from sslbench.engine.features.templates import Atom, Template
-from sslbench.engine.types import I32, I64, Arrays
+from sslbench.engine.types import F64, I32, I64, Arrays
+
+_FIRST = itemgetter(0)
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,15 @@ class Bag:
 
 
 class BagFeaturizer(TemplateFeaturizer):
-    """Featurizer of the attributes of bags; dense: as of `TemplateFeaturizer`."""
+    """Featurizer of the attributes of bags.
 
-    def __init__(self, bags: Sequence[Bag], dense: Dense | None = None) -> None:
+    numbers: names of further attributes, whose numbers are the columns `number_column`.
+    """
+
+    def __init__(self, bags: Sequence[Bag], numbers: Sequence[str] = ()) -> None:
+        dense = partial(_numbers, len(numbers)) if numbers else None
         super().__init__([bag.template for bag in bags], dense)
-        self.bags = tuple(bags)
+        self.bags, self.numbers = tuple(bags), tuple(numbers)
 
     def index(self, corpus: Corpus | Iterable[Corpus], min_count: int = 1) -> BagIndex:
         """Number the attributes of a corpus, or of shards; see `AttributeIndex.fit`."""
@@ -66,7 +74,7 @@ class BagFeaturizer(TemplateFeaturizer):
             counts = [a + b for a, b in zip(counts, own, strict=True)] if counts else own
             vocabularies = [shard.column(bag.name).vocabulary for bag in self.bags]
         used = [np.flatnonzero(count >= min_count).astype(np.int32) for count in counts]
-        return BagIndex(self.bags, vocabularies, used, self.dense)
+        return BagIndex(self, vocabularies, used)
 
     @staticmethod
     def _counts(corpus: Corpus, bag: Bag) -> I64:
@@ -84,13 +92,10 @@ class BagIndex(AttributeIndex):
     """
 
     def __init__(
-        self,
-        bags: Sequence[Bag],
-        vocabularies: Sequence[Vocabulary],
-        used: Sequence[I32],
-        dense: Dense | None,
+        self, featurizer: BagFeaturizer, vocabularies: Sequence[Vocabulary], used: Sequence[I32]
     ) -> None:
-        self.dense, self._bags = dense, bags
+        self.dense, self._numbers = featurizer.dense, featurizer.numbers
+        self._bags = bags = featurizer.bags
         self.node_templates = tuple(bag.template for bag in bags)
         self.node_start = np.cumsum([0, *map(len, used)], dtype=np.int64)
         widths = [bag.width for bag in bags]
@@ -126,6 +131,14 @@ class BagIndex(AttributeIndex):
         edge = np.empty((0, corpus.n_tokens), np.int32)
         return Attributes(np.stack(rows), edge, self._dense(corpus), corpus.offsets)
 
+    def quick(self, columns: Sequence[str]) -> QuickBags:
+        """Return what encodes a few tokens that are dicts of attributes."""
+        bag_of = np.repeat(np.arange(len(self._bags)), np.diff(self.node_start)).tolist()
+        places = {
+            name: (bag, i) for i, (name, bag) in enumerate(zip(self.names, bag_of, strict=True))
+        }
+        return QuickBags(places, self._numbers)
+
     def node_text(self, attribute: int) -> str:
         """Return the attribute as text."""
         return self.names[attribute]
@@ -133,3 +146,42 @@ class BagIndex(AttributeIndex):
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """UserError: files of taggers have templates."""
         raise UserError("a tagger of dicts of features cannot be saved", hint="pickle it")
+
+
+@dataclass(frozen=True)
+class QuickBags:
+    """Encodes a few tokens that are dicts of attributes.
+
+    places: bag and id of each attribute.  numbers: as of `BagFeaturizer`.
+    """
+
+    places: Mapping[str, tuple[int, int]]
+    numbers: Sequence[str]
+
+    def attributes(self, tokens: Sequence[Any], offsets: I64) -> tuple[I32, F64 | None]:
+        """See `QuickEncoder`."""
+        places = self.places
+        # the order of a token's attributes in a bag stays, as in a corpus
+        rows = [
+            [i for _, i in sorted((places[a] for a in token if a in places), key=_FIRST)]
+            for token in tokens
+        ]
+        width = max(map(len, rows))
+        ids = np.array([row + [-1] * (width - len(row)) for row in rows], np.int32)
+        if not self.numbers:
+            return ids, None
+        return ids, np.array([[token.get(name, 0.0) for name in self.numbers] for token in tokens])
+
+
+def number_column(number: int) -> str:
+    """Return the name of the column with the numbers of an attribute."""
+    return f"n{number}"
+
+
+def _numbers(count: int, corpus: Corpus) -> F64:
+    """Return float64[N, count]: the numbers of a corpus."""
+    values = np.empty((corpus.n_tokens, count))
+    for i in range(count):
+        column = corpus.column(number_column(i))
+        values[:, i] = np.array(list(map(float, column.vocabulary.strings)))[column.codes]
+    return values

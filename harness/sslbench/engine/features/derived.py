@@ -25,7 +25,7 @@ import difflib
 import re
 import string
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import groupby
 
@@ -174,6 +174,15 @@ def split_name(name: str, columns: frozenset[str]) -> tuple[str, tuple[str, ...]
         if base in columns:
             return base, tuple(parts[n:])
     return parts[0], tuple(parts[1:])
+
+
+def derived_value(values: Mapping[str, str], name: str) -> str:
+    """Return the value of the plain or derived column of that name; values: by column."""
+    base, operations = split_name(name, frozenset(values))
+    value = values[base]
+    for step in operations:
+        value = operation(step)(value)
+    return value
 
 
 def coded_column(corpus: Corpus, name: str) -> Column:

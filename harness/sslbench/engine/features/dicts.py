@@ -21,8 +21,8 @@ import numpy as np
 from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.engine.corpus.tokens import corpus_of_texts, token_texts
 from sslbench.engine.errors import UserError
-from sslbench.engine.features.bags import Bag, BagFeaturizer
-from sslbench.engine.types import F64, I32
+from sslbench.engine.features.bags import Bag, BagFeaturizer, number_column
+from sslbench.engine.types import I32
 
 MAX_BAGS = 100  # each has at least one column, which is looked up at every token
 MAX_NUMBERS = 5_000  # each is a dense column
@@ -99,7 +99,7 @@ class DictFeatures:
     @property
     def featurizer(self) -> BagFeaturizer:
         """One template per bag; dense columns for the numbers."""
-        return BagFeaturizer(self.bags, self.dense if self.numbers else None)
+        return BagFeaturizer(self.bags, self.numbers)
 
     @cached_property
     def _places(self) -> dict[str, tuple[int, int]]:
@@ -125,9 +125,9 @@ class DictFeatures:
         columns = {name: Column(own, codes) for name, own, codes in self._columns(tokens)}
         shared = {} if vocabularies is None else vocabularies
         for i, name in enumerate(self.numbers):
-            vocabulary = shared.setdefault(f"n{i}", Vocabulary())
+            vocabulary = shared.setdefault(number_column(i), Vocabulary())
             codes = vocabulary.encode(repr(token.get(name, 0.0)) for token in tokens)
-            columns[f"n{i}"] = Column(vocabulary, codes)
+            columns[number_column(i)] = Column(vocabulary, codes)
         return Corpus(columns, np.cumsum([0, *map(len, read)], dtype=np.int64))
 
     def _columns(self, tokens: Sequence[Attributes]) -> Iterator[tuple[str, Vocabulary, I32]]:
@@ -147,14 +147,6 @@ class DictFeatures:
         for own, vocabulary, rows in zip(self.bags, self._vocabularies, codes, strict=True):
             for place, row in enumerate(rows):
                 yield own.column(place), vocabulary, row
-
-    def dense(self, corpus: Corpus) -> F64:
-        """Return float64[N, D]: the numbers of a corpus."""
-        values = np.empty((corpus.n_tokens, len(self.numbers)))
-        for i in range(len(self.numbers)):
-            column = corpus.column(f"n{i}")
-            values[:, i] = np.array(list(map(float, column.vocabulary.strings)))[column.codes]
-        return values
 
 
 def read_attributes(

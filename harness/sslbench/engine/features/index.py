@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from sslbench.engine.checked import borders, subset, vector
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import kernels
+from sslbench.engine.features.quick import QuickIndex
 from sslbench.engine.features.streams import StreamCodes, Streams
 from sslbench.engine.features.templates import Template
 from sslbench.engine.types import F64, I32, I64, Arrays
@@ -39,6 +40,18 @@ class Attributes:
     edge: I32
     dense: F64 | None
     offsets: I64
+
+
+class QuickEncoder(Protocol):
+    """Encodes a few tokens."""
+
+    def attributes(self, tokens: Sequence[Any], offsets: I64) -> tuple[I32, F64 | None]:
+        """Return node attributes int32[N, S] and dense columns float64[N, D], if there are any.
+
+        tokens: as their reader gives them.  offsets: int64[S + 1], the borders of sentences.
+
+        The attributes of a token are in the order of `Attributes.node`; -1 = absent.
+        """
 
 
 class Numbering:
@@ -200,6 +213,13 @@ class AttributeIndex:
         if dense.ndim != 2 or len(dense) != corpus.n_tokens:
             raise ValueError(f"dense columns have shape {dense.shape}, not ({corpus.n_tokens}, D)")
         return dense
+
+    def quick(self, columns: Sequence[str]) -> QuickEncoder | None:
+        """Return what encodes a few tokens with these columns; None where only `encode` does."""
+        simple = not any(t.bag for t in self.node_templates) and self.dense is None
+        if self.edge_templates or not simple:
+            return None
+        return QuickIndex.of(self.streams, columns, self.node_templates, self._node.tables)
 
     def node_text(self, attribute: int) -> str:
         """A node attribute as text: ``word[-1]|word[0]=of|the``; pads are ``_B-1``, ``_E+1``."""

@@ -45,7 +45,7 @@ class StreamCodes:
 
 
 @dataclass(frozen=True)
-class _Step:
+class Step:
     """How one pattern is computed: from a column (left = -1), or from two earlier steps.
 
     Attributes
@@ -88,7 +88,7 @@ def _windows(templates: Sequence[Template]) -> dict[Pattern, tuple[int, int]]:
     return windows
 
 
-def _plan(templates: Sequence[Template]) -> list[_Step]:
+def _plan(templates: Sequence[Template]) -> list[Step]:
     """The steps, shorter patterns first."""
     windows = _windows(templates)
     order = sorted(windows, key=len)
@@ -96,10 +96,10 @@ def _plan(templates: Sequence[Template]) -> list[_Step]:
     steps = []
     for pattern in order:
         if len(pattern) == 1:
-            steps.append(_Step(pattern, *windows[pattern]))
+            steps.append(Step(pattern, *windows[pattern]))
         else:
             left, right = number[_relative(pattern[:-1])], number[pattern[-1:]]
-            steps.append(_Step(pattern, *windows[pattern], left, right, pattern[-2].offset))
+            steps.append(Step(pattern, *windows[pattern], left, right, pattern[-2].offset))
     return steps
 
 
@@ -126,7 +126,7 @@ class Streams:
         self._step_of = {step.pattern: i for i, step in enumerate(self._steps)}
         self._n_tokens = 0
 
-    def _dictionary(self, step: _Step) -> ColumnSymbols | PairSymbols:
+    def _dictionary(self, step: Step) -> ColumnSymbols | PairSymbols:
         if step.left < 0:
             return ColumnSymbols(self.padding, step.low, step.high)
         return PairSymbols(step.shift, step.low, step.high)
@@ -201,6 +201,11 @@ class Streams:
         Values are compared as text, so the corpus may have any vocabularies.
         """
         return self._encode(corpus, learn=False)
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The patterns that are computed, shorter patterns first; each has a dictionary."""
+        return self._steps
 
     @property
     def dictionaries(self) -> Sequence[ColumnSymbols | PairSymbols]:

@@ -88,6 +88,10 @@ class ColumnSymbols:
             self.counts = np.concatenate((self.counts, more))
             kernels.count(out, self.counts)
 
+    def lookup(self, text: str) -> int:
+        """Return the symbol of a value, -1 if it is unknown."""
+        return self._ids.get(text, ABSENT)
+
     def _table(self, column: Column, learn: bool) -> I32:
         """int32[V]: symbol id of each vocabulary code; codes that do not occur are unresolved."""
         vocabulary, size = column.vocabulary, len(column.vocabulary)
@@ -102,7 +106,7 @@ class ColumnSymbols:
         strings = vocabulary.strings
         for code in kernels.unresolved(codes, table).tolist():
             text = strings[code]
-            symbol = self._ids.get(text, ABSENT)
+            symbol = self.lookup(text)
             if symbol < 0 and learn:
                 symbol = self._ids[text] = len(self.texts)
                 self.texts.append(text)

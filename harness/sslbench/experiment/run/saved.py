@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -17,12 +17,14 @@ import numpy as np
 from sslbench.engine.checked import part_of
 from sslbench.engine.corpus import Column, Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
 from sslbench.engine.corpus.tokens import Token, sentence_lists
-from sslbench.engine.crf import ChainCRF, add_facts, read_model
+from sslbench.engine.crf import BatchPotentials, ChainCRF, add_facts, read_model
+from sslbench.engine.crf.quick import FEW, quick_encoder, quick_potentials
 from sslbench.engine.crf.restoring import RESTORE
 from sslbench.engine.errors import UserError
 from sslbench.engine.features.dicts import DictFeatures, TextReader, TokenReader
-from sslbench.engine.features.index import Dense
+from sslbench.engine.features.index import Dense, QuickEncoder
 from sslbench.engine.files.atomic import folder_beside
+from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F64, I32, Arrays
 from sslbench.experiment.checks.audit import audit_warnings, duplicates, unseen_labels
 from sslbench.experiment.data import Dataset
@@ -160,8 +162,13 @@ class SavedTagger:
         UserError for anything else, with the numbers of sentence and token.
         """
         rows = self.reader.read(sentence_lists(sentences))
-        corpus = self._corpus(rows)
-        texts = iter(self.texts(corpus, self.tag(corpus)))
+        full = [row for row in rows if row]
+        few = self._few(full)
+        if few is None:
+            corpus = self.reader.corpus(full)
+            texts = iter(self.texts(corpus, self.tag(corpus)))
+        else:
+            texts = iter(self.texts(Corpus({}, few.batch.offsets), few.viterbi()))
         return [list(islice(texts, len(row))) for row in rows]
 
     def predict_proba(self, sentences: Iterable[Iterable[Token]]) -> list[F64]:
@@ -170,7 +177,12 @@ class SavedTagger:
         sentences: as of `predict`. UserError also if the tagger of the method gives labels only.
         """
         rows = self.reader.read(sentence_lists(sentences))
-        marginals = predicted_marginals(self.tagger, self._corpus(rows))
+        full = [row for row in rows if row]
+        few = self._few(full)
+        if few is None:
+            marginals = predicted_marginals(self.tagger, self.reader.corpus(full))
+        else:
+            marginals = few.posterior(counted=False).node
         borders = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         return [marginals[first:last] for first, last in pairwise(borders)]
 
@@ -179,21 +191,36 @@ class SavedTagger:
         """What reads tokens."""
         return self.features or TextReader(self.columns)
 
-    def _corpus(self, rows: Sequence[Sequence[Any]]) -> Corpus:
-        return self.reader.corpus([row for row in rows if row])
+    def _few(self, rows: Sequence[Sequence[Any]]) -> BatchPotentials | None:
+        """The potentials of a few sentences; None for more, and for another tagger than a CRF."""
+        if not 0 < sum(map(len, rows)) <= FEW or type(self.tagger) is not ChainCRF:
+            return None
+        encoder = self._quick_encoder
+        if encoder is None:
+            return None
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        return quick_potentials(self.tagger, encoder, list(chain.from_iterable(rows)), offsets)
+
+    @lazy
+    def _quick_encoder(self) -> QuickEncoder | None:
+        return quick_encoder(cast(ChainCRF, self.tagger), self.columns)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is made again in milliseconds."""
+        return {name: value for name, value in vars(self).items() if name != "_quick_encoder"}
 
     def texts(self, corpus: Corpus, codes: I32) -> list[str]:
         """The label of each token as text, in the scheme of the training file; codes: int32[N]."""
-        column = Column(Vocabulary(self.tagger.labels), codes)
-        trained = self.corpus
-        if trained is not None and trained.scheme != trained.encoding:
-            tagged = corpus.with_column("label", column)
+        trained, labels = self.corpus, self.tagger.labels
+        if trained is None:
+            return [labels[code] for code in codes.tolist()]
+        if trained.scheme != trained.encoding:
+            tagged = corpus.with_column("label", Column(Vocabulary(labels), codes))
             source, target = cast(Scheme, trained.encoding), cast(Scheme, trained.scheme)
             column = convert_labels(tagged, source, target).column("label")
-        if trained is None or trained.spelling == Spelling():
-            return column.strings()
-        written = list(map(trained.spelling.write, column.vocabulary.strings))
-        return [written[code] for code in column.codes.tolist()]
+            codes, labels = column.codes, column.vocabulary.strings
+        written = list(map(trained.spelling.write, labels))
+        return [written[code] for code in codes.tolist()]
 
     def counts(self, corpus: Corpus, codes: I32) -> tuple[SentenceCounts, bool]:
         """What metrics against the label column of the corpus are made of.
