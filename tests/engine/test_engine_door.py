@@ -18,7 +18,7 @@ from support.synth_text import synth_text
 ENGINE = Path(sslbench.engine.__file__).parent
 #: lowest first; those of one line may import each other
 FLOORS = [
-    {"version", "errors", "plain", "types"},
+    {"version", "errors", "lazy", "plain", "types"},
     {"checked", "dev_labels", "files", "compilation", "parameters", "spread"},
     {"corpus"},
     {"features"},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +11,7 @@ from sslbench.conversion.crfsuite_file import CRFsuiteModel
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import ChainCRF
 from sslbench.engine.errors import UserError
+from sslbench.engine.lazy import lazy
 from sslbench.experiment.run.saved import SavedTagger
 
 FIRST, LAST = "__BOS__", "__EOS__"
@@ -40,7 +40,7 @@ class Exported:
             )
         return cls(crf)
 
-    @cached_property
+    @lazy
     def names(self) -> list[str]:
         """The text of each attribute; of equal ones, such as a|b, c and a, b|c, with a number."""
         names: dict[str, None] = dict.fromkeys((FIRST, LAST))

@@ -8,7 +8,6 @@ import pickle
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +27,7 @@ from sslbench.engine.corpus import (
     write_shards,
 )
 from sslbench.engine.errors import UserError, printable
+from sslbench.engine.lazy import lazy
 from sslbench.engine.spread import is_pass_of
 from sslbench.engine.types import I32
 from sslbench.experiment.context.context import RunContext
@@ -172,7 +172,7 @@ class MethodProcess(RunMethod):
         self._workers = workers
         self._broker: DaskBroker | None = None
 
-    @cached_property
+    @lazy
     def description(self) -> MethodDescription:
         return self._ask(messages.Describe(), messages.Described).description
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
 import msgspec
 
 from sslbench.engine.errors import UserError
+from sslbench.engine.lazy import lazy
 from sslbench.experiment.identity import is_current
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.planning.settings import parse_settings
@@ -62,7 +62,7 @@ class Cell:
         """Whether the file names the source of the unlabeled text; else the data decide on it."""
         return self.request.text is not None
 
-    @cached_property
+    @lazy
     def key(self) -> str:
         """See `spec_key`."""
         return spec_key(self.spec, self.by_text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice, pairwise
 from typing import NamedTuple, cast
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from sslbench.conversion.export import Exported
 from sslbench.engine.corpus import Corpus, CorpusShards, Scheme, Vocabulary
+from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F64, I32
 from sslbench.experiment.inputs.problem import predicted_marginals, predicted_n_best
 from sslbench.experiment.metrics.chunks import find_chunks
@@ -85,11 +85,11 @@ class Annotator:
     n_best: int = 0
     attributes: bool = False
 
-    @cached_property
+    @lazy
     def _exported(self) -> Exported | None:
         return Exported.of(self.tagger) if self.attributes else None
 
-    @cached_property
+    @lazy
     def _encoding(self) -> Scheme | None:
         trained = self.tagger.corpus
         return None if trained is None else cast("Scheme | None", trained.encoding)

@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -16,6 +15,7 @@ import numpy as np
 from sslbench.engine.compilation.threads import using_threads
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import ChainModel, read_model
+from sslbench.engine.lazy import lazy
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.inputs.problem import DecodedTagger, Problem, Tagger, without_labels
@@ -94,7 +94,7 @@ class FittedCase:
             if name != "train":
                 yield name, corpus
 
-    @cached_property
+    @lazy
     def evidence(self) -> dict[str, Any]:
         """All that a repeated training must reproduce bit for bit.
 
@@ -161,7 +161,7 @@ class MethodCase:
         """The generated dataset of the method's task; see `toy_dataset`."""
         return toy_dataset(self.task, **options)
 
-    @cached_property
+    @lazy
     def base(self) -> FittedCase:
         """The method trained on the plain toy: trained once, for all checks that look at it."""
         return self.fit(self.toy())

@@ -7,7 +7,6 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from sslbench.engine.corpus import Corpus, Scheme, tag_fits
 from sslbench.engine.errors import UserError
+from sslbench.engine.lazy import lazy
 from sslbench.engine.types import I32
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.identity import corpus_hash
@@ -58,7 +58,7 @@ class DatasetCase:
         loaded: Dataset = self.info.load()(home or self.home, **{**self.options, **options})
         return loaded
 
-    @cached_property
+    @lazy
     def loaded(self) -> Dataset:
         """The dataset, loaded once for all checks that look at it."""
         return self.load()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, Unpack
 
@@ -15,6 +14,7 @@ from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.features.index import AttributeIndex
+from sslbench.engine.lazy import lazy
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.identity import corpus_hash
 from sslbench.plugins import Registry, registry
@@ -60,7 +60,7 @@ class FeaturizerCase:
         text = self._text
         return text.select(np.arange(text.n_sentences))
 
-    @cached_property
+    @lazy
     def _text(self) -> Corpus:
         if self.given is not None:
             return self.only_declared(self.given)

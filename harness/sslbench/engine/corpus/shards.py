@@ -12,7 +12,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,6 +19,7 @@ import numpy as np
 
 from sslbench.engine.corpus.columns import Column, Corpus, Vocabulary
 from sslbench.engine.errors import UserError
+from sslbench.engine.lazy import lazy
 from sslbench.engine.types import I32
 
 SHARD_TOKENS = 2**20
@@ -103,7 +103,7 @@ class HeadShards:
     def n_sentences(self) -> int:
         return min(self._limit, self._shards.n_sentences)
 
-    @cached_property
+    @lazy
     def n_tokens(self) -> int:
         return sum(shard.n_tokens for shard in self)
 
@@ -136,7 +136,7 @@ class HeadTokens:
     def n_tokens(self) -> int:
         return self._size[1]
 
-    @cached_property
+    @lazy
     def _size(self) -> tuple[int, int]:
         sizes = [(shard.n_sentences, shard.n_tokens) for shard in self]
         return sum(size[0] for size in sizes), sum(size[1] for size in sizes)

@@ -54,6 +54,8 @@ def token_texts(sentences: Sequence[Sequence[Any]], columns: Sequence[str]) -> l
 
 
 def _texts(token: Any, columns: Sequence[str], number: int, place: int) -> Any:
+    if type(token) is tuple and tuple(map(type, token)) == (str,) * len(columns):
+        return token if len(columns) > 1 else token[0]
     texts: tuple[Any, ...] = (token,)
     if not isinstance(token, str | bytes | Mapping | set | frozenset):
         with suppress(TypeError):

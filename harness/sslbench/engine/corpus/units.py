@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from sslbench.engine.checked import Saved, borders, vector
 from sslbench.engine.corpus.columns import Column, Corpus, Vocabulary
 from sslbench.engine.corpus.shards import CorpusShards
 from sslbench.engine.corpus.strings import pack_strings, unpack_strings
+from sslbench.engine.lazy import lazy
 from sslbench.engine.spread import Pass
 from sslbench.engine.types import Arrays
 
@@ -43,7 +43,7 @@ class TextUnits:
         """Return the units of a text, unless they are given."""
         return text if isinstance(text, TextUnits) else TextUnits(text)
 
-    @cached_property
+    @lazy
     def _size(self) -> int:
         return max(self._least, getattr(self.text, "n_tokens", 0) // MOST)
 

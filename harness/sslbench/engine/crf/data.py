@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F64, I32, I64, Bool
 
 
@@ -63,25 +63,25 @@ class Batch:
         """The part of the batch in arrays over the sentences of the corpus."""
         return slice(self.sentence_lo, self.sentence_hi)
 
-    @cached_property
+    @lazy
     def first(self) -> Bool:
         """bool[n]: whether a token is the first of its sentence."""
         first = np.zeros(self.n_tokens, np.bool_)
         first[self.offsets[:-1]] = True
         return first
 
-    @cached_property
+    @lazy
     def single(self) -> I64:
         """int64[k]: the tokens of the sentences of one token."""
         single: I64 = self.offsets[:-1][np.diff(self.offsets) == 1]
         return single
 
-    @cached_property
+    @lazy
     def longest_first(self) -> I64:
         """int64[s]: the sentences, longest first; equal ones in their order."""
         return np.argsort(-np.diff(self.offsets), kind="stable")
 
-    @cached_property
+    @lazy
     def longest_of_eight(self) -> int:
         """Sum over groups of eight sentences, in order of length, of the tokens of the longest."""
         return int(np.diff(self.offsets)[self.longest_first[::8]].sum())

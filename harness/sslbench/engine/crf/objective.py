@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ from sslbench.engine.crf.weights.layout import Layout
 from sslbench.engine.crf.weights.scores import EdgeTokens
 from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.crf.work import tell_of_work
+from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F32, F64, I32, I64, Bool
 
 #: most tokens per batch when all positions share one transition matrix, and when each has its own
@@ -111,12 +112,12 @@ class EncodedCorpus:
         layout, number = deduplication.reduced, deduplication.codes
         return replace(self, layout=layout, number=number, reused=True)
 
-    @cached_property
+    @lazy
     def states(self) -> Bundled:
         node, rows, width = self.attributes.node, self.layout.states, self.layout.n_labels
         return Bundled.build(node, self.number, rows, width, spelled=True, reused=self.reused)
 
-    @cached_property
+    @lazy
     def edges(self) -> Bundled:
         edge, rows = self.attributes.edge, self.layout.edges
         return Bundled.build(edge, rows.code, rows, rows.width, spelled=False, reused=self.reused)
@@ -129,20 +130,20 @@ class EncodedCorpus:
     def offsets(self) -> I64:
         return self.attributes.offsets
 
-    @cached_property
+    @lazy
     def varying(self) -> bool:
         """Whether transition scores depend on the position."""
         on_edges = self.factors is not None and self.factors.on_edges
         return on_edges or bool((self.attributes.edge >= 0).any())
 
-    @cached_property
+    @lazy
     def batches(self) -> list[Batch]:
         if not self.varying:
             return list(batches(self.offsets, SHARED_BATCH))
         cells = VARYING_CELLS // self.layout.n_labels**2
         return list(batches(self.offsets, max(1, min(VARYING_BATCH, cells))))
 
-    @cached_property
+    @lazy
     def lengths(self) -> F64:
         """float64[S]: the number of tokens of each sentence."""
         return np.diff(self.offsets).astype(np.float64)
@@ -339,7 +340,7 @@ class Objective:
         lengths = [data.lengths for data, _ in self.parts]
         tell_of_work(np.concatenate([np.empty(0), *lengths]), self.layout, self.transition_mask)
 
-    @cached_property
+    @lazy
     def n_tokens(self) -> float:
         return max(1.0, sum(term.n_tokens(data.lengths) for data, term in self.parts))
 
@@ -362,11 +363,11 @@ class Objective:
             gradient[self.zero] = 0.0
         return value
 
-    @cached_property
+    @lazy
     def backoff(self) -> BackOff | None:
         return None if self.tags is None else BackOff.build(self.layout, self.tags)
 
-    @cached_property
+    @lazy
     def weight_copies(self) -> F32:
         """`copies` as an array: ones where it is None."""
         return np.ones(self.layout.size, np.float32) if self.copies is None else self.copies

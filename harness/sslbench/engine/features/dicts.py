@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain
 from typing import Any, Protocol
 
@@ -22,6 +21,7 @@ from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.engine.corpus.tokens import corpus_of_texts, token_texts
 from sslbench.engine.errors import UserError
 from sslbench.engine.features.bags import Bag, BagFeaturizer, number_column
+from sslbench.engine.lazy import lazy
 from sslbench.engine.types import I32
 
 MAX_BAGS = 100  # each has at least one column, which is looked up at every token
@@ -101,7 +101,7 @@ class DictFeatures:
         """One template per bag; dense columns for the numbers."""
         return BagFeaturizer(self.bags, self.numbers)
 
-    @cached_property
+    @lazy
     def _places(self) -> dict[str, tuple[int, int]]:
         """Bag and code of each attribute."""
         return {

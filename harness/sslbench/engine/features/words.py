@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sslbench.engine.checked import Saved, table, vector
 from sslbench.engine.corpus import Column, Corpus, Vocabulary, sentence_ids
+from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F32, F64, I32, Arrays
 
 #: texts, and the text of each word as a number into them; int32[V]
@@ -62,11 +62,11 @@ class WordFeatures:
         self._tables[1] = known = np.append(known, np.fromiter(rows, np.int32, len(new)))
         return known[column.codes]
 
-    @cached_property
+    @lazy
     def _numbers(self) -> dict[str, int]:
         return {word: number for number, word in enumerate(self.words)}
 
-    @cached_property
+    @lazy
     def _columns(self) -> dict[str, tuple[Vocabulary, I32]]:
         """Vocabulary of each class, and the codes of the words, then that of unknown ones."""
         columns: dict[str, tuple[Vocabulary, I32]] = {}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from sslbench.engine.graph.options import GraphOptions, Progress, silent
 from sslbench.engine.graph.similarity import Similarity
 from sslbench.engine.graph.vertices import Vertices, ngram_vertices
 from sslbench.engine.graph.words import CodedForms
+from sslbench.engine.lazy import lazy
 
 VERSION = 3
 """Part of every cache key; to be raised when the same text and options give other numbers."""
@@ -101,7 +101,7 @@ class _Job:
     threads: int
     progress: Progress
 
-    @cached_property
+    @lazy
     def key(self) -> dict[str, Any]:
         """What the graph depends on, JSON-able."""
         texts = [self.text] if self.counting_text is None else [self.text, self.counting_text]

@@ -6,12 +6,12 @@ import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import msgspec
 
 from sslbench.engine.errors import UserError
+from sslbench.engine.lazy import lazy
 from sslbench.experiment.request.request import SchemeName
 
 #: names of separators; None = runs of white space
@@ -112,12 +112,12 @@ class Layout:
                 comments.append(match)
         return comments
 
-    @cached_property
+    @lazy
     def names(self) -> tuple[str, ...]:
         """The columns that the header names, "_" for others."""
         return tuple(_COLUMN.get(name, "_") for name in self.header)
 
-    @cached_property
+    @lazy
     def sentence(self) -> int | None:
         """The column with the number of the sentence, by the header."""
         starts = [i for i, name in enumerate(self.header) if name.startswith("sent")]

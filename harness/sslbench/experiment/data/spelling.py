@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from itertools import product
 from typing import cast
 
 import msgspec
 
 from sslbench.engine.corpus import SCHEMES, Column, Corpus, Scheme, Vocabulary, tag_fits
+from sslbench.engine.lazy import lazy
 
 SEPARATORS = "-_/:|.+="
 OUTSIDE = ("O", "o", "0")
@@ -70,7 +70,7 @@ class Spelling(msgspec.Struct, frozen=True, dict=True, omit_defaults=True):
         parts = [prefix, kind] if kind else [prefix]
         return self.separator.join(reversed(parts) if self.last else parts)
 
-    @cached_property
+    @lazy
     def _written(self) -> dict[str, str]:
         return {plain: letter for letter, plain in RENAMED.get(self.renamed, {}).items()}
 

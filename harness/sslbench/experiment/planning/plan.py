@@ -6,13 +6,14 @@ import contextlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from itertools import product
 from typing import Any
 
 import msgspec
 
 from sslbench.engine.errors import UserError
+from sslbench.engine.lazy import lazy
 from sslbench.experiment.data.template_file import with_templates
 from sslbench.experiment.identity import code_versions, input_hashes
 from sslbench.experiment.metrics import SCORER
@@ -119,7 +120,7 @@ class _Planner:
         self._params = cache(self._params_of)
         self._digest = cache(self._digest_of)
 
-    @cached_property
+    @lazy
     def model(self) -> str:
         """The model of the request, or the default."""
         if self.request.model is None and not self.plugins.models:
@@ -218,7 +219,7 @@ class _Planner:
             return msgspec.UNSET
         return GuardSpec(baselines[0], self._params(baselines[0], False)[0])
 
-    @cached_property
+    @lazy
     def _learned(self) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
         """All parameters of the features that are learned from text, and hashes of their files."""
         params: dict[str, dict[str, Any]] = {}
@@ -229,7 +230,7 @@ class _Planner:
             files |= input_hashes(learner.params, learner.files)
         return params, files
 
-    @cached_property
+    @lazy
     def _of_model(self) -> MethodDescription:
         """The model with all of its parameters."""
         return self._owned(self.model, model_description)

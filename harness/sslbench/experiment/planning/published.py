@@ -9,7 +9,6 @@ import csv
 import io
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from sslbench.engine.errors import UserError
+from sslbench.engine.lazy import lazy
 from sslbench.experiment.records.cost import has_dev, keys_of, training_cpu_s
 from sslbench.experiment.records.record import RunRecord, RunSpec, content_id
 from sslbench.experiment.request.request import parse_labeled, parse_unlabeled
@@ -162,11 +162,11 @@ class PublishedCosts:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or published_folder() / RESULTS
 
-    @cached_property
+    @lazy
     def _lines(self) -> list[Line]:
         return read_results(self._path)
 
-    @cached_property
+    @lazy
     def _costs(self) -> dict[str, list[float]]:
         costs: dict[str, list[float]] = defaultdict(list)
         for line in self._lines:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from sslbench.engine.compilation.compile_time import Seconds
+from sslbench.engine.lazy import lazy
 from sslbench.engine.types import I64
 from sslbench.experiment.checks.forecast import foresee
 from sslbench.experiment.checks.guard import is_better
@@ -125,17 +126,17 @@ class LocalMethod(RunMethod):
         self.plugins = plugins
         self._learned: dict[str, tuple[dict[str, Learned], dict[str, Any]]] = {}
 
-    @cached_property
+    @lazy
     def cls(self) -> type[Method]:
         """The class of the method."""
         method: type[Method] = self.plugins.method(self.spec.method).load()
         return method
 
-    @cached_property
+    @lazy
     def featurizer(self) -> Any:
         return self.plugins.featurizer(self.spec.featurizer).load()()
 
-    @cached_property
+    @lazy
     def model(self) -> Any:
         target = self.plugins.model(self.spec.model).load()
         if getattr(target, "Params", None) is not None:
@@ -143,7 +144,7 @@ class LocalMethod(RunMethod):
             return target(params, self.spec.protocol.seed)
         return target() if isinstance(target, type) else target
 
-    @cached_property
+    @lazy
     def description(self) -> MethodDescription:
         method = describe(self.cls, self.spec.params)
         reads = method.uses_unlabeled or bool(self.spec.learned)

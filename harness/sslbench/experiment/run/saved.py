@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -306,7 +305,7 @@ class TrainedTagger(SavedTagger):
         """Write the tagger to a file, for `load_tagger`; UserError if the method cannot save it."""
         save_tagger(Path(path), self.trained, self.session.plugins, self.scores)
 
-    @cached_property
+    @lazy
     def scores(self) -> dict[str, dict[str, float]]:
         """Metrics in [0, 1] on the splits "dev" and "test", where the data have them."""
         dataset, metrics = self.trained.sample.dataset, {}

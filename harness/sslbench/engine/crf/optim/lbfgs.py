@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from sslbench.engine.checked import table
 from sslbench.engine.crf.optim.inverse_hessian import InverseHessian
 from sslbench.engine.crf.optim.vectors import combine, dot, max_abs
+from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F32, F64, I64
 
 Function = Callable[[F64, F64], float]  # (weights, gradient to fill) -> value
@@ -278,7 +278,7 @@ class _Search:
         self._projected[self.nonnegative[blocked]] = 0.0
         return self._projected
 
-    @cached_property
+    @lazy
     def _projected(self) -> F64:
         return self.pool.take()
 

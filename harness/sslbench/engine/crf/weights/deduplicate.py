@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from sslbench.engine.compilation.compiled import kernel
 from sslbench.engine.crf.data import Attributes
 from sslbench.engine.crf.weights.layout import Layout
+from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F32, F64, I32, I64, AnyArray
 
 #: seed of the random 64-bit keys of tokens; the key of an attribute is their sum.  Two different
@@ -59,7 +59,7 @@ class Deduplication:
         group = np.where(counts > 0, number[owner], -1).astype(np.int32)
         return cls(layout, _select(layout, representative), group, np.append(number, np.int32(-1)))
 
-    @cached_property
+    @lazy
     def copies(self) -> F64:
         """float64[A']: k of every reduced attribute."""
         used = self.group[self.group >= 0]
@@ -80,7 +80,7 @@ class Deduplication:
             target = np.where(known, np.repeat(own[group], sizes) + within, -1)
             yield slice(part[0], part[-1]), target
 
-    @cached_property
+    @lazy
     def weight_copies(self) -> F32:
         """float32 per reduced weight: k of its attribute, 1 for weights of no attribute."""
         copies = np.ones(self.reduced.size, np.float32)
@@ -99,7 +99,7 @@ class Deduplication:
         preconditioner[self.reduced.span("factors")] = factors
         return preconditioner
 
-    @cached_property
+    @lazy
     def codes(self) -> I32:
         """int32[A + 1]: code for the kernels, in the reduced layout, of every attribute id."""
         states = self.reduced.states

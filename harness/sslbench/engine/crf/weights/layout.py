@@ -13,7 +13,6 @@ and the third, (L+1) x L, and the stop weights e2 of the last two, (L+1) x L; ro
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
@@ -25,6 +24,7 @@ from sslbench.engine.compilation.compiled import kernel
 from sslbench.engine.crf.data import Attributes
 from sslbench.engine.crf.weights.rowtable import RowTable
 from sslbench.engine.errors import UserError
+from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F64, I32, I64, Bool
 
 Support = Literal["all", "observed"]
@@ -64,7 +64,7 @@ class Layout:
     use_stop: bool = True
     order: int = 1
 
-    @cached_property
+    @lazy
     def bounds(self) -> I64:
         """int64[8]: borders of the parts in the flat vector."""
         L = self.n_labels
@@ -84,7 +84,7 @@ class Layout:
         """Number of weights."""
         return int(self.bounds[-1])
 
-    @cached_property
+    @lazy
     def _spans(self) -> dict[Part, slice]:
         ends = pairwise(self.bounds.tolist())
         return {part: slice(*own) for part, own in zip(PARTS, ends, strict=True)}
@@ -136,24 +136,24 @@ class Layout:
             inner[:] = center
         return out
 
-    @cached_property
+    @lazy
     def states(self) -> RowTable | None:
         """Rows and lists of the state weights; None = every attribute has a row."""
         if self.state_start is None or self.state_label is None:
             return None
         return RowTable(self.state_start, self.state_label, self.n_labels, DENSE_FROM)
 
-    @cached_property
+    @lazy
     def transitions(self) -> I32:
         """int32[K]: codes that any edge attribute has a weight for, ascending (START last)."""
         return np.unique(self.transition_code).astype(np.int32)
 
-    @cached_property
+    @lazy
     def inner_transitions(self) -> int:
         """How many of them do not leave START."""
         return int(np.searchsorted(self.transitions, self.n_labels**2))
 
-    @cached_property
+    @lazy
     def edges(self) -> RowTable:
         """Rows and lists of the edge weights; columns are indices into `transitions`."""
         column = np.searchsorted(self.transitions, self.transition_code).astype(np.int32)

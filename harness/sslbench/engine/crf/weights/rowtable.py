@@ -8,10 +8,10 @@ Adding a row takes one vector operation per eight columns, a list one scalar ope
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F64, I16, I32, I64
 
 
@@ -29,11 +29,11 @@ class RowTable:
     width: int
     dense_from: int
 
-    @cached_property
+    @lazy
     def _counts(self) -> I64:
         return np.diff(self.start)
 
-    @cached_property
+    @lazy
     def code(self) -> I32:
         """int32[A + 1]: code of each attribute for the kernels, and of id -1 (the last item).
 
@@ -43,7 +43,7 @@ class RowTable:
         code = np.where(dense, np.cumsum(dense) - 1, -1 - np.cumsum(~dense))
         return np.append(code, -1).astype(np.int32)
 
-    @cached_property
+    @lazy
     def _places(self) -> tuple[I64, I64, I64]:
         """Flat weights that are in dense rows, their cells, and the flat weights in lists."""
         code = np.repeat(self.code[:-1], self._counts)
@@ -51,13 +51,13 @@ class RowTable:
         cell = code[in_rows].astype(np.int64) * self.width + self.column[in_rows]
         return in_rows, cell, np.flatnonzero(code < 0)
 
-    @cached_property
+    @lazy
     def list_start(self) -> I64:
         """int64[R + 1]: borders of the lists."""
         sizes = self._counts[self._counts < self.dense_from]
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
 
-    @cached_property
+    @lazy
     def list_column(self) -> I16 | I32:
         """int16[K]: the column of every weight in a list; int32 where columns are too many."""
         column = self.column[self._places[2]]
