@@ -70,7 +70,7 @@ def data(home: DataHome, server: Served, monkeypatch: pytest.MonkeyPatch) -> Dat
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sslbench.cli.data._can_ask", lambda: True)
+    monkeypatch.setattr("sslbench.cli.data.can_ask", lambda: True)
 
 
 def test_a_script_has_to_say_that_it_accepts(data: Data, server: Served) -> None:

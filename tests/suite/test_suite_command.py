@@ -65,6 +65,27 @@ def test_what_is_there_is_not_run_again(tmp_path: Path) -> None:
     assert suite("run", path).stderr.splitlines()[-1] == "sslbench: 0 runs"
 
 
+def test_what_lies_elsewhere_is_written_only_when_it_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    (tmp_path / "suites").mkdir()
+    text = TOY.replace('"runs"', f"'{other / 'runs'}'").replace('"out"', f"'{other}'")
+    path = suite_file(tmp_path / "suites", text)
+    for words in (("run", path), ("report", path)):
+        refused = suite(*words)
+        assert refused.exit_code == 2
+        assert "outside of the current folder" in refused.stderr
+        assert not other.exists()
+    assert suite("show", path).exit_code == 0
+    fill(path, SKILLS)
+    monkeypatch.setattr("sslbench.cli.suite.can_ask", lambda: True)
+    assert sslbench("suite", "report", path, stdin="n\n").exit_code == 2
+    assert not list(other.glob("*.html"))
+    assert suite("report", path, "--yes").exit_code == 0
+    assert (other / "toy.html").exists()
+
+
 def test_a_budget_leaves_what_would_not_fit(tmp_path: Path) -> None:
     path = suite_file(tmp_path)
     fill(path, SKILLS, leave=[("peeking", 2), ("majority", 2)])

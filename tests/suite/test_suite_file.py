@@ -111,6 +111,16 @@ WRONG = [
     (TOY.replace("[10, 20]", '["many"]'), 6, "--labeled 'many'"),
     (TOY + 'set = ["nothing=3"]\n', 6, "no parameter 'nothing'"),
     (TOY + "folds = 3\ntune_seed = 0\n", 6, "--folds with --tune-seed"),
+    (TOY + "tune_cpu = inf\n", 12, "tune_cpu inf"),
+    (TOY + "folds = 1000000000\n", 12, "folds 1000000000"),
+    (TOY + f"tune = {'9' * 5000}\n", 12, "a number of more than 1000 digits"),
+    (f"{'a.' * 20_000}a = 1\n{TOY}", 1, "a key of more than 100 parts"),
+    (TOY.replace("\nstore", "\ntimeout = inf\nstore"), 3, "key timeout"),
+    (TOY.replace("[10, 20]", str([*range(1, 2000)])), 10, "labeled has more than 1000 entries"),
+    (TOY.replace('["toy"]', str(["toy"] * 2000)), 7, "datasets has more than 1000 entries"),
+    (TOY + "[[cells]]\ndatasets = ['toy']\nmethods = ['all']\n" * 1000, 1, "length <= 1000"),
+    (TOY + "set = ['a=" + ",2" * 999 + "', 'b=" + ",2" * 999 + "']\n", 6, "2,000,000 sizes and"),
+    (TOY.replace("seeds = 3", "seeds = 10_000") + "unlabeled = [1, 2, 3]\n", 6, "120,000 runs"),
 ]
 
 
@@ -124,6 +134,33 @@ def test_what_is_wrong_is_told_with_file_and_line(
     assert f"toy.toml:{line}: " in str(caught.value)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"a = {'[' * 5000}", "not TOML: hundreds of brackets in each other"),
+        (f"a = {'{a=' * 3000}", "not TOML: hundreds of brackets in each other"),
+        (TOY.replace('"runs"', '"\\u0000"'), "a path with a NUL character"),
+        (f'{TOY}variant = "{"x" * 2**20}"', "bytes"),
+    ],
+)
+def test_what_is_wrong_in_no_line(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        read_suite(str(suite_file(tmp_path, text)))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_where_a_strangers_file_may_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "suites").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    suite = read_suite(str(suite_file(tmp_path / "suites")))
+    usual = [*("runs", "x/y"), *("../runs", ".."), *("../here/z", "../suites")]
+    assert not suite.elsewhere(suite.path.parent / name for name in usual)
+    others = [suite.path.parent / name for name in ("/proc", "../../x", "../other", "../runs/x")]
+    assert suite.elsewhere(others) == others
 
 
 def test_no_such_file() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from sslbench.cli.messages import can_ask
 from sslbench.cli.text import EXTRA_NOTE, echo, labeled, table
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
@@ -56,7 +56,7 @@ def _agree(home: DataHome, files: list[RemoteFile], names: tuple[str, ...]) -> N
     for file in files:
         if file.agreement and not home.locate(file).is_file():
             licences.setdefault(file.licence, []).append(file.path)
-    if licences and not _can_ask():
+    if licences and not can_ask():
         raise UserError(
             f"licence to accept before the download: {'; '.join(licences)}",
             hint=f"sslbench data fetch --accept-licence {' '.join(names)} does so",
@@ -65,10 +65,6 @@ def _agree(home: DataHome, files: list[RemoteFile], names: tuple[str, ...]) -> N
         echo(f"{', '.join(dict.fromkeys(paths))}\n{labeled('licence', licence)}", err=True)
         if not click.confirm("Do you accept this licence?", err=True):
             raise UserError("licence not accepted; nothing was downloaded")
-
-
-def _can_ask() -> bool:
-    return sys.stdin.isatty()
 
 
 @command.command("verify")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 def tell(text: str) -> None:
     """Write a line to standard error, after the name of the program."""
     click.echo(f"sslbench: {printable(text)}", err=True)
+
+
+def can_ask() -> bool:
+    """Whether somebody can answer a question."""
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.messages import tell
+from sslbench.cli.messages import can_ask, tell
 from sslbench.cli.options import DURATION, JOBS, PATH, request_options
 from sslbench.cli.suite_cells import STATES, price_line, run_cells, state_row
 from sslbench.cli.suite_extend import command as extend
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from sslbench.suite.file import Suite
 
 _FILE = click.argument("file", metavar="FILE")
+_YES = click.option(
+    "--yes",
+    "accepted",
+    is_flag=True,
+    help="Write to the folders that the file names, wherever they are; otherwise you are asked.",
+)
 
 
 @click.group("suite")
@@ -75,13 +81,23 @@ def show(file: str, jobs: int, each: bool) -> None:
 @_FILE
 @request_options(RunRequest, "jobs", "executor", "memory", "retry")
 @click.option("--budget", type=DURATION, help="Start nothing that would end later, e.g. 2h.")
+@_YES
 @click.pass_context
-def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **given: Any) -> None:
+def run(
+    ctx: click.Context,
+    /,
+    file: str,
+    jobs: int,
+    budget: float | None,
+    accepted: bool,
+    **given: Any,
+) -> None:
     """Run missing and stale cells, one seed at a time across all cells.
 
     Within a seed the cheap ones come first. Safe to interrupt; run it again to resume.
     """
     suite, cells, store = _opened(file)
+    _ask(suite, [suite.store], accepted)
     ctx.exit(run_cells(cells, store, suite.timeout, jobs=jobs, budget=budget, **given))
 
 
@@ -96,6 +112,7 @@ def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **giv
     help="Write nothing; exit status 1, with names, if a cell is missing, stale or failed, a file"
     " would change, or a line of the ledger is not that of its runs.",
 )
+@_YES
 @click.pass_context
 def report(
     ctx: click.Context,
@@ -105,6 +122,7 @@ def report(
     methods: tuple[str, ...],
     out: Path | None,
     check: bool,
+    accepted: bool,
 ) -> None:
     """Make the page and the tables (Markdown, CSV, LaTeX) of a suite from its records."""
     from sslbench.report.blocks import with_blocks
@@ -114,6 +132,8 @@ def report(
     cells = [c for c in cells if _wanted(c.spec.dataset, datasets) and _wanted(c.line, methods)]
     if not cells:
         raise UserError("no cell has such a dataset and method", file=suite.path)
+    if out is None and not check:
+        _ask(suite, [suite.out, *suite.include], accepted)
     board, sources, wrong = _board(suite, cells, store)
     files = board_files(board, suite.name, sources)
     folder = Path(os.path.normpath(out or suite.out))
@@ -160,6 +180,20 @@ def _summary_line(cells: Sequence[Cell]) -> str:
     spent = sum(record.cpu_s or 0.0 for record in records)
     counts = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
     return f"{counted(len(cells), 'run')}: {counts}; {spent / 3600:.2f} CPU hours."
+
+
+def _ask(suite: Suite, paths: Sequence[Path], accepted: bool) -> None:
+    """Ask before writing where a stranger's file should not; UserError if it is not allowed."""
+    others = suite.elsewhere(paths)
+    if accepted or not others:
+        return
+    where = ", ".join(os.path.normpath(path) for path in others)
+    if not can_ask():
+        message = f"it would write to {where}, outside of the current folder and of its own"
+        raise UserError(message, file=suite.path, hint="--yes allows it")
+    tell(f"{suite.path} would write to {where}")
+    if not click.confirm("Do you allow it?", err=True):
+        raise UserError("nothing was written", file=suite.path)
 
 
 def _opened(file: str) -> tuple[Suite, list[Cell], Store]:

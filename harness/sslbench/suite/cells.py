@@ -26,6 +26,9 @@ from sslbench.suite.file import Block, Suite
 #: newest run on it.
 CellState = Literal["done", "stale", "other data", "failed", "missing"]
 
+#: of a suite: combinations of sizes and settings, and runs; planning them takes some seconds
+MOST_REQUESTS, MOST_RUNS = 2000, 100_000
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -76,11 +79,16 @@ class Cell:
 def suite_cells(suite: Suite, plugins: Registry) -> list[Cell]:
     """All cells of a suite in the order of the file, each run once; misfits are left out.
 
-    UserError, with file and line of the table, for what does not fit together.
+    UserError, with file and line of the table, for what does not fit together or is too much.
     """
     cells: dict[str, Cell] = {}
+    requests = runs = 0
     for block, line in zip(suite.blocks, suite.lines, strict=True):
         try:
+            more_requests, more_runs = block.size(plugins)
+            requests, runs = requests + more_requests, runs + more_runs
+            if requests > MOST_REQUESTS or runs > MOST_RUNS:
+                raise _too_much(requests, runs)
             for request in block.requests(plugins):
                 for cell in _cells(request, block, plugins):
                     cells.setdefault(cell.key, cell)
@@ -88,6 +96,12 @@ def suite_cells(suite: Suite, plugins: Registry) -> list[Cell]:
             message, hint = error.message, error.hint
             raise UserError(message, file=suite.path, line=line, hint=hint) from None
     return list(cells.values())
+
+
+def _too_much(requests: int, runs: int) -> UserError:
+    what = f"the tables until here ask for {requests:,} sizes and settings with {runs:,} runs"
+    hint = f"at most {MOST_REQUESTS:,} with {MOST_RUNS:,} fit into a file: make several"
+    return UserError(what, hint=hint)
 
 
 def _cells(request: RunRequest, block: Block, plugins: Registry) -> Iterable[Cell]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,7 +17,7 @@ from msgspec import Meta
 from sslbench.engine.corpus.files import read_text
 from sslbench.engine.errors import UserError
 from sslbench.experiment.planning.published import published_folder
-from sslbench.experiment.planning.settings import combinations
+from sslbench.experiment.planning.settings import combinations, number_of_combinations
 from sslbench.experiment.request.parameters import inherited, parameter, parameters
 from sslbench.experiment.request.request import Call, Draws, Options, RunRequest
 from sslbench.plugins import Registry
@@ -26,9 +27,20 @@ from sslbench.plugins.hooks import suggestion
 FOLDER = Path("leaderboards/suites")
 #: folders of the records and of the report of a suite of the package
 PACKAGED_STORE, PACKAGED_OUT = Path("runs"), Path("runs/leaderboard")
+#: the same, from the folder of the file, of a suite that names none
+STORE, OUT = "../runs", ".."
 _AT = re.compile(r" \(at line (\d+), column \d+\)$")
 _PATH = re.compile(r" - at `\$\.?([a-z_]+)?.*`$")
 _UNKNOWN = re.compile(r"unknown field `(\w+)`")
+_CELLS = re.compile(r"\s*\[\[\s*cells\s*\]\]")
+MAX_BYTES = 2**20  # of a file
+MOST_TABLES = 1000
+MOST_ITEMS = 1000  # of a list in a table
+#: what takes longer than anybody expects of a file that is only read
+_ABSURD = {
+    re.compile(r"\d{1000}"): "a number of more than 1000 digits",
+    re.compile(r"\.(?:[\w\"'-]{1,99}\.){99}"): "a key of more than 100 parts",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +74,22 @@ class Block(Draws, Options):
         for name in ("datasets", "methods", "labeled", "unlabeled"):
             if not getattr(self, name):
                 raise UserError(f"{name} is empty", hint="give at least one")
+        for name in ("datasets", "methods", "without", "labeled", "unlabeled", "params"):
+            if len(getattr(self, name)) > MOST_ITEMS:
+                raise UserError(f"{name} has more than {MOST_ITEMS} entries")
         for sizes in (self.labeled, self.unlabeled):
             if any(isinstance(size, int) and size < 1 for size in sizes):
                 name = "labeled" if sizes is self.labeled else "unlabeled"
                 raise UserError(f"{name} {list(sizes)}", hint="give sizes from 1")
+
+    def size(self, plugins: Registry) -> tuple[int, int]:
+        """Return the number of requests and that of their runs, misfits among them.
+
+        UserError for a name that there is not.
+        """
+        requests = len(self.labeled) * len(self.unlabeled) * number_of_combinations(self.params)
+        rows = len(_methods(self, plugins)) * len(_datasets(self.datasets, plugins))
+        return requests, requests * rows * self.seeds
 
     def requests(self, plugins: Registry) -> list[RunRequest]:
         """A request per size and combination of settings.
@@ -100,14 +124,14 @@ KEYS = {
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     title: str
     about: str = ""
-    store: str = "../runs"
-    out: str = ".."
+    store: str = STORE
+    out: str = OUT
     ledger: str = ""
     paper: str = ""
     include: tuple[str, ...] = ()
-    timeout: Annotated[float, Meta(gt=0)] | None = None
+    timeout: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     format: Literal[1] = 1
-    cells: Annotated[list[dict[str, Any]], Meta(min_length=1)]
+    cells: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=MOST_TABLES)]
 
 
 class Suite(msgspec.Struct, frozen=True):
@@ -138,6 +162,22 @@ class Suite(msgspec.Struct, frozen=True):
     blocks: list[Block]
     lines: list[int]
 
+    def elsewhere(self, paths: Iterable[Path]) -> list[Path]:
+        """Return the paths that a stranger's file should not choose.
+
+        They are neither in the current folder nor in that of the file, nor those of a file that
+        names none. Symbolic links are not followed: they are the user's.
+        """
+        folder = self.path.parent
+        usual = {os.path.abspath(folder / name) for name in (STORE, OUT)}
+        near = [os.getcwd(), os.path.abspath(folder)]
+        absolute = {path: os.path.abspath(path) for path in paths}
+        return [
+            path
+            for path, there in absolute.items()
+            if there not in usual and not any(Path(there).is_relative_to(each) for each in near)
+        ]
+
 
 def read_suite(given: str) -> Suite:
     """Read a suite file.
@@ -145,12 +185,13 @@ def read_suite(given: str) -> Suite:
     given: its path, or the name of one in ``leaderboards/suites`` or of the package. One of the
     package has records and report in the current folder.
 
-    UserError, with file and line, for what is no TOML, an unknown key, or a wrong value.
+    UserError, with file and line, for what is no TOML, an unknown key, a wrong value, and absurdly
+    large ones.
     """
     path, packaged = _located_file(given)
     if not path.exists():
         raise UserError("no such suite", file=path, hint="give a file, or its name")
-    text = read_text(path, hint="a suite is a TOML file")
+    text = read_text(path, hint="a suite is a TOML file", max_bytes=MAX_BYTES)
     file = _parse(text, path)
     stem = path.parent.name if path.stem == "suite" else path.stem
     return Suite(
@@ -165,7 +206,7 @@ def read_suite(given: str) -> Suite:
         include=() if packaged else tuple(path.parent / name for name in file.include),
         timeout=file.timeout,
         blocks=[_block(i, cells, text, path) for i, cells in enumerate(file.cells)],
-        lines=[_line(text, i, None) for i in range(len(file.cells))],
+        lines=_lines_of_tables(text, len(file.cells)),
     )
 
 
@@ -202,8 +243,13 @@ def _block(number: int, table: dict[str, Any], text: str, path: Path) -> Block:
 
 
 def _parse(text: str, path: Path) -> _File:
+    for pattern, what in _ABSURD.items():
+        if absurd := pattern.search(text):
+            raise UserError(what, file=path, line=text.count("\n", 0, absurd.start()) + 1)
     try:
         tree: dict[str, Any] = tomllib.loads(text)
+    except RecursionError:
+        raise UserError("not TOML: hundreds of brackets in each other", file=path) from None
     except tomllib.TOMLDecodeError as error:
         at = _AT.search(str(error))
         line = int(at[1]) if at else text.count("\n") + 1
@@ -213,13 +259,22 @@ def _parse(text: str, path: Path) -> _File:
         raise UserError("defaults is a table, cells a list of tables ([[cells]])", file=path)
     tree["cells"] = [{**defaults, **each} if isinstance(each, dict) else each for each in cells]
     try:
-        return msgspec.convert(tree, _File)
+        file = msgspec.convert(tree, _File)
     except msgspec.ValidationError as error:
         at, unknown = _PATH.search(str(error)), _UNKNOWN.search(str(error))
         key = unknown[1] if unknown else at[1] if at else None
         what = _PATH.sub("", str(error)) + (f" (key {key})" if key and not unknown else "")
         hint, line = "see docs/suites.md", _line(text, None, key)
         raise UserError(what, file=path, line=line, hint=hint) from None
+    if any("\0" in name for name in (file.store, file.out, file.ledger, *file.include)):
+        raise UserError("a path with a NUL character", file=path)
+    return file
+
+
+def _lines_of_tables(text: str, number: int) -> list[int]:
+    """Where each of the tables ``[[cells]]`` begins; 1 if they are written in another way."""
+    lines = [n for n, line in enumerate(text.splitlines(), 1) if _CELLS.match(line)]
+    return [*lines, *[1] * number][:number]
 
 
 def _line(text: str, block: int | None, key: str | None) -> int:
@@ -243,7 +298,7 @@ def _line(text: str, block: int | None, key: str | None) -> int:
 def _methods(block: Block, plugins: Registry) -> tuple[str, ...]:
     """The named methods in their order; "all" stands for those that are registered."""
     named: list[str] = []
-    for name in block.methods:
+    for name in dict.fromkeys(block.methods):
         named += plugins.methods if name == "all" else [plugins.method(name).name]
     for name in block.without:
         plugins.method(name)
@@ -252,7 +307,7 @@ def _methods(block: Block, plugins: Registry) -> tuple[str, ...]:
 
 def _datasets(patterns: Sequence[str], plugins: Registry) -> tuple[str, ...]:
     names: list[str] = []
-    for pattern in patterns:
+    for pattern in dict.fromkeys(patterns):
         matching = [name for name in plugins.datasets if fnmatchcase(name, pattern)]
         names += matching or [plugins.dataset(pattern).name]  # which raises
     return tuple(dict.fromkeys(names))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
@@ -21,6 +22,8 @@ from sslbench.plugins import Registry
 from sslbench.plugins.hooks import suggestion
 from sslbench.plugins.registrations import DatasetInfo, load_target
 
+#: of the values of all settings
+MOST_COMBINATIONS = 10_000
 Describe = Callable[[Registry, str, Mapping[str, Any]], MethodDescription]
 
 
@@ -50,13 +53,29 @@ def combinations(texts: Sequence[str]) -> list[tuple[str, ...]]:
 
     ``["a=1,2", "b=3"]`` gives ``("a=1", "b=3")`` and ``("a=2", "b=3")``. A list or mapping, written
     as JSON, is one value.
+
+    UserError for more than `MOST_COMBINATIONS`.
     """
+    number = number_of_combinations(texts)
+    if number > MOST_COMBINATIONS:
+        message = f"--set has {number:,} combinations of values"
+        raise UserError(message, hint=f"give at most {MOST_COMBINATIONS:,}")
+    return list(product(*_choices(texts)))
+
+
+def number_of_combinations(texts: Sequence[str]) -> int:
+    """Return how many settings `combinations` makes of these."""
+    return math.prod(map(len, _choices(texts)))
+
+
+def _choices(texts: Sequence[str]) -> list[list[str]]:
+    """The settings with one value that each of them stands for."""
     choices = []
     for text in texts:
         name, equals, value = text.partition("=")
         parts = [value] if value[:1] in ("[", "{") else value.split(",")
         choices.append([f"{name}{equals}{part}" for part in parts])
-    return list(product(*choices))
+    return choices
 
 
 def method_params(

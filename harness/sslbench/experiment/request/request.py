@@ -206,6 +206,7 @@ class Draws(_Checked):
         "Cross-validation: test on the labeled sentences, cut into K folds; 0 = on the test split.",
         metavar="K",
         least=0,
+        most=10_000,
     )
 
 
