@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
+from joblib import Parallel, delayed
 
 from sslbench.experiment.execute.startup import early_server, import_engine, modules_of
 from sslbench.plugins import registry
 from sslbench.processes import Child, ChildError, ForkServer, call_apart
-from support.bodies import dies, facts, fails, leaves, sends, starts_a_daemon
+from support.bodies import asks_a_server, dies, facts, fails, leaves, sends, starts_a_daemon
 from support.waiting import HANG, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
@@ -151,3 +154,25 @@ def test_a_process_has_no_terminal_and_prints_to_standard_error(
     assert int(session) != os.getsid(0)
     assert read == "b''"
     assert capfd.readouterr() == ("", "chat\n")
+
+
+def in_pool(method: str) -> list[int]:
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        return pool.map(asks_a_server, [3, 4])
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [
+        *(partial(in_pool, method) for method in ("fork", "spawn")),
+        *(
+            partial(lambda name: Parallel(2, name)(map(delayed(asks_a_server), [3, 4])), name)
+            for name in ("loky", "threading")
+        ),
+    ],
+    ids=["fork", "spawn", "loky", "threading"],
+)
+def test_workers_of_pools_start_processes(backend: Callable[[], list[int]]) -> None:
+    main = sys.modules["__main__"]
+    assert backend() == [3, 4]
+    assert sys.modules["__main__"] is main

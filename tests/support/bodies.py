@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+from sslbench.processes import ForkServer
+
 
 def facts(*names: str) -> bytes:
     known = [name for name in names if name in sys.modules]
@@ -36,3 +38,20 @@ def starts_a_daemon() -> bytes:
     daemon = "subprocess.Popen(['sleep', '600'], stdout=2, start_new_session=True)"
     words = [sys.executable, "-c", f"import subprocess; print({daemon}.pid)"]
     return subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout
+
+
+def nothing() -> None:
+    """Prepare nothing."""
+
+
+def asks_a_server(number: int) -> int:
+    """Return how many bytes a process of a new server sends."""
+    server = ForkServer(nothing)
+    try:
+        child = server.start(sends, number)
+        try:
+            return len(child.result(2**20))
+        finally:
+            child.end()
+    finally:
+        server.close()

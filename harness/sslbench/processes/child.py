@@ -6,14 +6,16 @@ import ctypes
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
+from multiprocessing import connection as connections
 from multiprocessing.connection import Connection, wait
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sslbench.engine.errors import UserError, described
 from sslbench.processes.memory import used_memory
@@ -25,6 +27,14 @@ if TYPE_CHECKING:
 FORKS = sys.platform == "linux"
 _MOST_BYTES = 2**24  # of the answer of `call_apart`
 _END_SECONDS = 2.0  # for a process that has closed its connection
+_CONNECTION = getattr(connections, "PipeConnection", Connection)  # that of Windows
+#: of a new interpreter; the path before any import, since the working folder may hold anything
+_BEGIN = """
+import sys
+sys.path[:] = sys.argv[2:]
+from sslbench.processes.child import _begin
+_begin(int(sys.argv[1]))
+"""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 Body = Callable[..., None]
@@ -51,13 +61,11 @@ class Child:
         pid: int,
         connection: Connection,
         wait_for_code: Callable[[], int | None],
-        sentinel: int | None = None,
     ) -> None:
         self.pid = pid
         self.connection = connection
         self._wait_for_code = wait_for_code
-        # The sentinel is the end of a pipe, which a process may close before it ends.
-        self.ended: Any = sentinel if sys.platform != "linux" else os.pidfd_open(pid)
+        self.ended: Any = os.pidfd_open(pid) if sys.platform == "linux" else self._end_of_wait()
         self.peak = 0
         self._processes = with_descendants(pid)
         self._code: list[int | None] = []
@@ -105,6 +113,17 @@ class Child:
             self._code.append(self._wait_for_code())
         return self._code[0]
 
+    def _end_of_wait(self) -> Connection:
+        """Return a pipe whose other end a thread closes when the process has ended."""
+        ended, other = multiprocessing.Pipe(duplex=False)
+
+        def close_at_end() -> None:
+            with other:
+                self._wait_for_code()
+
+        threading.Thread(target=close_at_end, daemon=True).start()
+        return ended
+
     def kill(self) -> None:
         """Kill the process, its group, and all that it was seen to start."""
         self._look()
@@ -136,21 +155,49 @@ class Child:
 def start(body: Body, *arguments: Any, fork: bool, output: int | None = None) -> Child:
     """Start a process that calls ``body(connection, *arguments)``; it ends with this thread.
 
+    `multiprocessing` would refuse to start one in a worker of a pool, of joblib or of dask, and
+    would import the user's script again. Any thread may call this.
+
     Parameters
     ----------
-    fork: it is a copy of this process, which should have no other thread; else a new interpreter.
+    fork: it is a copy of this process, which should have no other thread; else a new interpreter,
+        which gets body and arguments by pickle.
     output: the file for standard output and error of a fork. All other files are closed.
     """
     ours, theirs = multiprocessing.Pipe()
-    # The functions of a context have no types.
-    context = cast(Any, multiprocessing.get_context("fork" if fork else "spawn"))
-    inherited = (ours if fork else None, output)
-    with theirs, _without_main():
-        process = context.Process(
-            target=_main, args=(theirs, inherited, os.getpid(), body, arguments)
-        )
-        process.start()
-    return Child(process.pid, ours, partial(_joined, process), process.sentinel)
+    parent = os.getpid()
+    with theirs:
+        if not fork:
+            process = _interpreter(theirs.fileno())
+        else:
+            _flush()  # what is left in a buffer would be written by both
+            pid = os.fork()
+            if not pid:
+                ours.close()
+                _main(theirs, output, parent, body, arguments)
+            return Child(pid, ours, partial(exit_code_of, pid))
+    with suppress(OSError):  # the process has ended: `Child.result` says how
+        ours.send((parent, body, arguments))
+    return Child(process.pid, ours, process.wait)
+
+
+def _interpreter(connection: int) -> subprocess.Popen[bytes]:
+    """Start an interpreter that calls `_begin` with the number of its end of a pipe."""
+    command = [sys.executable, "-c", _BEGIN, str(connection), *sys.path]
+    if sys.platform != "win32":
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(connection,))
+    os.set_handle_inheritable(connection, True)
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, close_fds=False)
+
+
+def _begin(number: int) -> None:
+    """Receive the body of a new interpreter, and call it."""
+    connection = _CONNECTION(number)
+    try:
+        parent, body, arguments = connection.recv()
+    except EOFError:  # the parent has ended
+        os._exit(1)
+    _main(connection, None, parent, body, arguments)
 
 
 def call_apart(call: Call, seconds: float) -> bytes:
@@ -281,6 +328,13 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
 
+def exit_code_of(pid: int) -> int | None:
+    """Wait for the end of a child; return its exit code, None if another has waited for it."""
+    with suppress(ChildProcessError):
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return None
+
+
 def run_body(body: Body, connection: Connection, *arguments: Any) -> NoReturn:
     """Call the body of a process, and end the process without its exit handlers."""
     status = 1
@@ -295,16 +349,9 @@ def run_body(body: Body, connection: Connection, *arguments: Any) -> NoReturn:
 
 
 def _main(
-    connection: Connection,
-    inherited: tuple[Connection | None, int | None],
-    parent: int,
-    body: Body,
-    arguments: tuple[Any, ...],
-) -> None:
+    connection: Connection, output: int | None, parent: int, body: Body, arguments: tuple[Any, ...]
+) -> NoReturn:
     end_with(parent)
-    others, output = inherited
-    if others is not None:
-        others.close()
     if output is not None:
         _use_output(output, connection.fileno())
     run_body(body, connection, *arguments)
@@ -331,19 +378,3 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
-
-
-def _joined(process: Any) -> Any:
-    process.join()
-    return process.exitcode
-
-
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Let new processes not import the user's script, which would start them once more."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main

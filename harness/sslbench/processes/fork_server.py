@@ -19,7 +19,16 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any
 
-from sslbench.processes.child import FORKS, Call, Child, answer, end_with, run_body, start
+from sslbench.processes.child import (
+    FORKS,
+    Call,
+    Child,
+    answer,
+    end_with,
+    exit_code_of,
+    run_body,
+    start,
+)
 
 _END_SECONDS = 5.0  # for the server to end when its connection is closed
 
@@ -116,7 +125,7 @@ def _serve(connection: Connection, prepare: Callable[[], None]) -> None:
         while True:
             request = connection.recv()
             if isinstance(request, int):
-                connection.send(_waited(request))
+                connection.send(exit_code_of(request))
                 continue
             handle = recv_handle(connection)
             import_modules(request)
@@ -133,9 +142,3 @@ def _serve(connection: Connection, prepare: Callable[[], None]) -> None:
 def _answer_received(connection: Connection) -> None:
     call, arguments = connection.recv()
     answer(connection, call, *arguments)
-
-
-def _waited(pid: int) -> int | None:
-    with suppress(ChildProcessError):
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return None
