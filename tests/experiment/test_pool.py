@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from sslbench.experiment.execute.pool import run_all
+from sslbench.experiment.execute.run_folder import remove_abandoned_folders
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.run.runner import execute
 from sslbench.isolation.start import isolated
@@ -99,7 +100,10 @@ def test_leaving_the_iterator_kills_what_runs() -> None:
     assert until(lambda: not sleepers())
 
 
-def test_a_killed_parent_takes_a_busy_run_with_it(tmp_path: Path) -> None:
+def test_a_killed_parent_takes_a_busy_run_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next command removes its temporary files."""
     words = [
         sys.executable,
         "-c",
@@ -108,12 +112,18 @@ def test_a_killed_parent_takes_a_busy_run_with_it(tmp_path: Path) -> None:
         *("--labeled", "20", "--model", "nothing", "--store"),
         str(tmp_path / "runs"),
     ]
-    log = tmp_path / "log"
+    log, temporary = tmp_path / "log", tmp_path / "temporary"
+    temporary.mkdir()
     with log.open("w") as stream:
-        parent = subprocess.Popen(words, stderr=stream)
+        variables = {**os.environ, "TMPDIR": str(temporary)}
+        parent = subprocess.Popen(words, stderr=stream, env=variables)
     assert until(lambda: bool(re.search(r"spinning \d+\n", log.read_text())))
     child = psutil.Process(int(re.findall(r"spinning (\d+)", log.read_text())[0]))
     assert child.is_running()
     parent.kill()
     parent.wait()
     assert until(lambda: not child.is_running())
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    assert list(temporary.glob("sslbench-run-*"))
+    remove_abandoned_folders()
+    assert not list(temporary.glob("sslbench-run-*"))

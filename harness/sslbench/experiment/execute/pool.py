@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +17,7 @@ import msgspec
 import psutil
 
 from sslbench.engine.errors import UserError
+from sslbench.experiment.execute.run_folder import RunFolder, remove_abandoned_folders
 from sslbench.experiment.execute.startup import import_engine, modules_of, thread_variables
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ErrorKind, RunRecord
@@ -72,6 +71,7 @@ def run_all(
     on_start: called before a process starts.
     server: starts the processes, with its own environment; None = a new one.
     """
+    remove_abandoned_folders()
     waiting, running = iter(run_tasks), list[_Run]()
     limits = timeout, memory or default_memory(jobs)
     used = server or ForkServer(import_engine)
@@ -106,7 +106,7 @@ class _Run:
 
     run_task: RunTask
     child: Child
-    temporary: Path
+    temporary: RunFolder
     timeout: float | None
     memory: int
     began: float = field(default_factory=time.perf_counter)
@@ -120,7 +120,7 @@ class _Run:
         timeout: float | None,
         memory: int,
     ) -> _Run:
-        folder = Path(tempfile.mkdtemp(prefix="sslbench-run-"))
+        folder = RunFolder.make()
         spec, plugins = run_task.spec, registry()
         names = (("methods", spec.method), ("featurizers", spec.featurizer), ("models", spec.model))
         child = server.start(
@@ -128,7 +128,7 @@ class _Run:
             msgspec.json.encode(run_task),
             msgspec.msgpack.encode(plugins),
             start_method,
-            folder,
+            folder.path,
             memory,
             modules=[__name__, start_method.__module__, *modules_of(plugins, names)],
         )
@@ -169,7 +169,7 @@ class _Run:
     def end(self) -> None:
         """Kill the process with all that it has started, and remove its files."""
         self.child.end()
-        shutil.rmtree(self.temporary, ignore_errors=True)
+        self.temporary.remove()
 
 
 def _run_here(
