@@ -19,7 +19,7 @@ ENGINE = Path(sslbench.engine.__file__).parent
 #: lowest first; those of one line may import each other
 FLOORS = [
     {"version", "errors", "lazy", "plain", "types"},
-    {"checked", "dev_labels", "files", "compilation", "parameters", "spread"},
+    {"checked", "dev_labels", "files", "compilation", "parameters", "spread", "variables"},
     {"corpus"},
     {"features"},
     {"crf"},

@@ -19,7 +19,8 @@ from sslbench.engine.corpus import Corpus, CorpusShards
 from sslbench.engine.crf import ChainModel
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
-from sslbench.experiment.context.checkpoints import EVERY, Checkpoints
+from sslbench.engine.variables import CHECKPOINTS
+from sslbench.experiment.context.checkpoints import Checkpoints
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.records.record import encode
@@ -67,7 +68,7 @@ class Walk:
 
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(EVERY, "0")
+    monkeypatch.setenv(CHECKPOINTS, "0")
 
 
 def checkpoints(folder: Path, code: Mapping[str, str] = CODE) -> Checkpoints:
@@ -151,13 +152,13 @@ def test_clocks_of_all_parts_are_added_up(tmp_path: Path) -> None:
 
 
 def test_a_pause_that_is_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(EVERY, "soon")
-    with pytest.raises(UserError, match="SSLBENCH_CHECKPOINT_SECONDS is 'soon'"):
+    monkeypatch.setenv(CHECKPOINTS, "soon")
+    with pytest.raises(UserError, match="SSLBENCH_CHECKPOINT_SECONDS is 'soon'; give"):
         Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)))
 
 
 def test_no_checkpoint_before_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(EVERY)
+    monkeypatch.delenv(CHECKPOINTS)
     Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)))
     assert not checkpoints(tmp_path).path.exists()
 

@@ -15,7 +15,8 @@ from sslbench.engine.crf import ChainModel, Options, Progress
 from sslbench.engine.crf.optim.lbfgs import minimize
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import F64
-from sslbench.experiment.context.checkpoints import EVERY, Checkpoints
+from sslbench.engine.variables import CHECKPOINTS
+from sslbench.experiment.context.checkpoints import Checkpoints
 from sslbench.experiment.inputs.problem import Problem, predicted
 from sslbench.experiment.planning.description import make_params
 from support.synth_text import synth_text
@@ -27,7 +28,7 @@ class KilledError(Exception):
 
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(EVERY, "0")
+    monkeypatch.setenv(CHECKPOINTS, "0")
 
 
 def checkpoints(folder: Path) -> Checkpoints:
@@ -167,7 +168,7 @@ def test_a_killed_training_ends_with_the_same_bits(
 
 
 def test_short_steps_leave_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(EVERY)
+    monkeypatch.delenv(CHECKPOINTS)
     monkeypatch.setattr(Checkpoints, "is_long", lambda self, seconds: seconds > 60)
     train("self_training", RunContext(3, checkpoints=checkpoints(tmp_path)))
     assert not (tmp_path / "run").exists()

@@ -6,12 +6,14 @@ one line. ``--debug`` shows the traceback of any error.
 
 from __future__ import annotations
 
+import errno
 from importlib import import_module
 from typing import Any
 
 import click
 
 from sslbench.engine.errors import UserError, shortened
+from sslbench.engine.variables import check_limits, check_variables
 
 #: one line of help by name; the overview prints it and does not import ``sslbench.cli.NAME``
 COMMANDS: dict[str, str] = {
@@ -44,7 +46,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names in the order of `COMMANDS`."""
-        return list(COMMANDS)
+        return [*COMMANDS]  # `list` is a module here, once it is imported
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command; UsageError with similar names if there is none of this name."""
@@ -62,7 +64,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the overview of `COMMANDS`."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([*COMMANDS.items()])
 
     def make_context(self, *given: Any, **more: Any) -> click.Context:
         """Parse the options of the group."""
@@ -77,6 +79,8 @@ class LazyGroup(click.Group):
 
         try:
             with plain_warnings():
+                check_variables()
+                check_limits()
                 return super().invoke(ctx)
         except click.ClickException as problem:
             raise _printable(problem) from None
@@ -85,14 +89,23 @@ class LazyGroup(click.Group):
         except Exception as problem:
             if ctx.params.get("debug"):
                 raise
-            if isinstance(problem, OSError) and problem.filename and problem.strerror:
-                problem = UserError(problem.strerror, file=problem.filename)  # e.g. not writable
-            if isinstance(problem, UserError):
-                click.echo(f"sslbench: {problem}", err=True)
+            if (told := _told(problem)) is not None:
+                click.echo(f"sslbench: {told}", err=True)
                 raise click.exceptions.Exit(2) from problem
             text = shortened(" ".join(f"{type(problem).__name__}: {problem}".split()))
             click.echo(f"sslbench: internal error: {text} (--debug shows where)", err=True)
             raise click.exceptions.Exit(1) from problem
+
+
+def _told(problem: Exception) -> UserError | None:
+    """The error in words for the user, if it is due to the input or to the limits of the shell."""
+    if isinstance(problem, OSError) and problem.errno in (errno.EMFILE, errno.ENFILE):
+        return UserError("too many open files", hint="raise the limit, see ulimit -n")
+    if isinstance(problem, OSError) and problem.filename and problem.strerror:
+        return UserError(problem.strerror, file=problem.filename)  # e.g. not writable
+    if isinstance(problem, MemoryError) or "can't start new thread" in str(problem):
+        return UserError("out of memory", hint="free some, or see ulimit -v and ulimit -u")
+    return problem if isinstance(problem, UserError) else None
 
 
 def _printable(problem: click.ClickException) -> click.ClickException:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import os
 import shutil
 import sys
 import time
@@ -29,19 +28,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from sslbench.engine.checked import Saved, table
-from sslbench.engine.errors import UserError, printable
+from sslbench.engine.errors import printable
 from sslbench.engine.files.atomic import replacing
 from sslbench.engine.files.derived import drop
 from sslbench.engine.types import Arrays
+from sslbench.engine.variables import checkpoint_seconds
 from sslbench.experiment.identity import processor
 
 if TYPE_CHECKING:
     from sslbench.engine.crf import Parts, SequenceModel, TrainingParams, TrainingResult
 
-#: seconds between two checkpoints: no more work than that is lost
-EVERY = "SSLBENCH_CHECKPOINT_SECONDS"
-DEFAULT_SECONDS = 60.0
-#: a step that took this share of them has a file, so that it is not done again
+#: a step that took this share of the seconds between two checkpoints has a file, so that it is not
+#: done again
 STEP = 1 / 30
 #: writing takes at most this share of the time
 SHARE = 0.1
@@ -79,7 +77,7 @@ class Checkpoints:
 
     def is_long(self, seconds: float) -> bool:
         """Whether a step that took so long is worth a file."""
-        return seconds >= STEP * _every()
+        return seconds >= STEP * checkpoint_seconds()
 
     def forget_steps(self, number: int) -> None:
         """Remove the files of steps of rounds before this one."""
@@ -96,7 +94,7 @@ class Checkpoints:
     def due(self) -> bool:
         """Whether it is time for the next one."""
         if self._pause < 0:
-            self._pause = _every()
+            self._pause = checkpoint_seconds()
         return time.monotonic() - self._last >= self._pause
 
     def save(self, state: State) -> None:
@@ -113,7 +111,7 @@ class Checkpoints:
         except OSError as error:
             _tell(f"{self.path}: no checkpoint: {error.strerror or error}")
         self._last = time.monotonic()
-        every = _every()
+        every = checkpoint_seconds()
         self._pause = max(every, (self._last - began) / SHARE) if every else 0.0
 
     def load(self) -> State | None:
@@ -269,18 +267,6 @@ def remove_checkpoints(store: str | None, run_id: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):
             folder.parent.rmdir()  # after the last run
-
-
-def _every() -> float:
-    """Seconds between checkpoints; UserError for another text in the variable."""
-    text = os.environ.get(EVERY) or str(DEFAULT_SECONDS)
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < 1e9:
-        raise UserError(f"{EVERY} is {text!r}, not a number of seconds")
-    return seconds
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,60 @@
+"""Environment variables and limits that are checked before anything is done.
+
+Imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from sslbench.engine.errors import UserError
+
+THREADS = "NUMBA_NUM_THREADS"
+NO_COMPILER = "NUMBA_DISABLE_JIT"
+CHECKPOINTS = "SSLBENCH_CHECKPOINT_SECONDS"
+_CHECKPOINT_SECONDS = 60.0
+_LEAST_FILES = 64
+_MOST_THREADS = 10**6
+_MOST_SECONDS = 1e9
+
+
+def check_variables() -> None:
+    """UserError for a variable with which nothing can be computed."""
+    _number(THREADS, 1, 1, _MOST_THREADS, "a number of threads")
+    checkpoint_seconds()
+    if os.environ.get(NO_COMPILER, "0") not in ("", "0"):
+        raise UserError(
+            f"the variable {NO_COMPILER} is set: kernels are only run compiled", hint="unset it"
+        )
+
+
+def check_limits() -> None:
+    """UserError if so few files may be open that a run would fail."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files != resource.RLIM_INFINITY and files < _LEAST_FILES:
+        message = f"this shell allows {files} open files, fewer than {_LEAST_FILES}"
+        raise UserError(message, hint="raise the limit: ulimit -n 1024")
+
+
+def checkpoint_seconds() -> float:
+    """Return the seconds between two checkpoints; UserError for another text in the variable."""
+    return _number(CHECKPOINTS, _CHECKPOINT_SECONDS, 0, _MOST_SECONDS, "a number of seconds")
+
+
+def _number(name: str, default: float, least: float, most: float, what: str) -> float:
+    text = os.environ.get(name)
+    if not text:
+        return default
+    try:
+        value = float(text) if isinstance(default, float) else int(text)
+    except ValueError:
+        value = -1
+    if not least <= value <= most:
+        hint = f"give {what} from {least:g}, or unset it"
+        raise UserError(f"the variable {name} is {text!r}", hint=hint)
+    return value

@@ -1,0 +1,64 @@
+"""Environment variables that are checked, and limits of the shell."""
+
+from __future__ import annotations
+
+import pytest
+
+from sslbench.engine.variables import CHECKPOINTS, NO_COMPILER, THREADS, checkpoint_seconds
+from support.command import sslbench
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *((THREADS, text) for text in ("many", "0", "-3", "1.5", "9" * 5000)),
+        *((CHECKPOINTS, text) for text in ("soon", "nan", "-1", "inf", "1e99")),
+        (NO_COMPILER, "1"),
+    ],
+)
+def test_another_text_is_refused_before_anything_is_done(
+    name: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, text)
+    result = sslbench("list", "models")
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"sslbench: the variable {name} is ")
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("problem", "line"),
+    [
+        (OSError(24, "Too many open files"), "too many open files; raise the limit"),
+        (MemoryError(), "out of memory; free some"),
+        (RuntimeError("can't start new thread"), "out of memory; free some"),
+    ],
+)
+def test_small_limits_are_named(
+    problem: Exception, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise problem
+
+    monkeypatch.setattr("sslbench.cli.list.checked_registry", fail)
+    result = sslbench("list", "models")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"sslbench: {line}")
+
+
+def test_too_few_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda which: (14, 14))
+    result = sslbench("list", "models")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "sslbench: this shell allows 14 open files, fewer than 64; raise the limit: ulimit -n 1024\n"
+    )
+
+
+def test_numbers_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(THREADS, "2")
+    for text, seconds in (("", 60.0), ("0", 0.0), ("1.5", 1.5)):
+        monkeypatch.setenv(CHECKPOINTS, text)
+        assert checkpoint_seconds() == seconds
+        assert sslbench("list", "models").exit_code == 0
