@@ -51,9 +51,8 @@ def test_too_few_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda which: (14, 14))
     result = sslbench("list", "models")
     assert result.exit_code == 2
-    assert result.stderr == (
-        "sslbench: this shell allows 14 open files, fewer than 64; raise the limit: ulimit -n 1024\n"
-    )
+    message = "this shell allows 14 open files, fewer than 64"
+    assert result.stderr == f"sslbench: {message}; raise the limit: ulimit -n 1024\n"
 
 
 def test_numbers_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
