@@ -76,7 +76,7 @@ def in_a_process(module: str, call: str) -> list[str]:
 def test_hostile_methods() -> None:
     names = [
         *("raise_unprintable", "raise_exit_0", "exit_now", "labels_repeated", "daemon", "grows"),
-        "variants_many",
+        *("variants_many", "writes_frames"),
         *("reads_the_file", "imports_the_generator", "replaces_the_scorer", "writes_a_record"),
         *("collects_garbage", "looks_into_frames"),
     ]

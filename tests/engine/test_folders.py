@@ -10,7 +10,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from sslbench.engine.files import folders
+from sslbench.engine.files import derived, folders
 from sslbench.engine.files.folders import cache_folder, others_can_write, temporary_folder
 
 
@@ -76,3 +76,16 @@ def test_others_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert others_can_write(folder) is None
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     assert others_can_write(folder) in (folder, None)  # None where the superuser runs the tests
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="files have no owners")
+def test_files_of_other_users_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine code of the cache is run: one that somebody else made is made again."""
+    path = tmp_path / "kernel"
+    derived.keep(path, b"key", b"code")
+    assert derived.find(path, b"key") == b"code"
+    monkeypatch.setattr(
+        "os.fstat", lambda file: os.stat_result((0o100644, *[0] * 3, 4711, *[0] * 5))
+    )
+    assert derived.find(path, b"key") is None
+    assert not path.exists()

@@ -103,6 +103,8 @@ def _told(problem: Exception) -> UserError | None:
         return UserError("too many open files", hint="raise the limit, see ulimit -n")
     if isinstance(problem, OSError) and problem.filename and problem.strerror:
         return UserError(problem.strerror, file=problem.filename)  # e.g. not writable
+    if isinstance(problem, OSError) and problem.errno == errno.ENOSPC:
+        return UserError("no space left for the output", hint="free some")
     if isinstance(problem, MemoryError) or "can't start new thread" in str(problem):
         return UserError("out of memory", hint="free some, or see ulimit -v and ulimit -u")
     return problem if isinstance(problem, UserError) else None

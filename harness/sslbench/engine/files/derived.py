@@ -51,7 +51,7 @@ def find(path: Path, key: bytes) -> bytes | None:
 
 def _found(path: Path, key: bytes) -> bytes | None:
     try:
-        data = path.read_bytes()
+        data = _read(path)
     except FileNotFoundError:
         return None
     except OSError:
@@ -61,6 +61,14 @@ def _found(path: Path, key: bytes) -> bytes | None:
         return data[size:]
     drop(path)
     return None
+
+
+def _read(path: Path) -> bytes:
+    """Content of a file of this user or of root, since machine code is run; OSError for others."""
+    with path.open("rb") as file:
+        if hasattr(os, "getuid") and os.fstat(file.fileno()).st_uid not in (os.getuid(), 0):
+            raise PermissionError(0, "another user's file", str(path))
+        return file.read()
 
 
 def drop(path: Path) -> None:
