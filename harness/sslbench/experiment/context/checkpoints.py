@@ -31,6 +31,7 @@ from sslbench.engine.checked import Saved, table
 from sslbench.engine.errors import printable
 from sslbench.engine.files.atomic import replacing
 from sslbench.engine.files.derived import drop
+from sslbench.engine.files.folders import tell_once
 from sslbench.engine.types import Arrays
 from sslbench.engine.variables import checkpoint_seconds
 from sslbench.experiment.identity import processor
@@ -109,7 +110,8 @@ class Checkpoints:
             with replacing(self.path) as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
         except OSError as error:
-            _tell(f"{self.path}: no checkpoint: {error.strerror or error}")
+            reason = error.strerror or error
+            tell_once(f"{self.folder}: checkpoints cannot be written: {reason}", "checkpoints")
         self._last = time.monotonic()
         every = checkpoint_seconds()
         self._pause = max(every, (self._last - began) / SHARE) if every else 0.0
@@ -134,7 +136,7 @@ class Checkpoints:
                 self._compare(str(content.get("processor", processor())))
                 return _Stored(self.path, names, content["state"])
             reason = "it was made by other code"
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             reason = f"it cannot be read ({error.strerror or error})"
