@@ -236,7 +236,7 @@ def test_saved_features(folder: Path) -> None:
         other.dense(corpus)
 
 
-@pytest.mark.parametrize("name", ["model.onnx_data", "weights.bin", f"{'w' * 200}.bin"])
+@pytest.mark.parametrize("name", ["model.onnx_data", "weights.bin", "./w", "w" * 200])
 def test_weights_in_a_file_that_the_model_names(name: str, tmp_path: Path) -> None:
     """The cache has no vectors of the weights of before; a saved tagger notices other weights."""
     folder, cache = write_encoder(tmp_path / "tiny"), tmp_path / "cache"
@@ -257,6 +257,9 @@ def test_weights_that_are_not_beside_the_model_are_refused(name: str, tmp_path: 
     write_model(folder, weights="the_weights")
     model = folder / "model.onnx"
     model.write_bytes(model.read_bytes().replace(b"the_weights", name.encode()))
+    assert model_digest(str(folder))  # there is no such file: the model cannot be opened
+    (folder / "sub").mkdir()
+    (folder / name).touch()
     with pytest.raises(UserError, match="its weights are in"):
         model_digest(str(folder))
 

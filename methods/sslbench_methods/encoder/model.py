@@ -151,12 +151,14 @@ def _files_of_weights(model: Path) -> list[str]:
             low, high = (int.from_bytes(group) for group in match.groups())
             length = high * 128 + low - 128 if low else high
             found.add(data[match.end() : match.end() + length].decode(errors="surrogateescape"))
-    paths = [PurePosixPath(name) for name in sorted(found)]
-    for path in paths:
-        if len(path.parts) != 1 or path.name.startswith("."):
+    names = []
+    for path in map(PurePosixPath, sorted(found)):
+        if len(path.parts) == 1 and not path.name.startswith("."):
+            names.append(path.name)
+        elif (model.parent / path).is_file():  # else the entry may be a note of another kind
             hint = "save it again with its weights in a file beside it"
             raise UserError(f"its weights are in {str(path)!r}", file=str(model), hint=hint)
-    return [path.name for path in paths]
+    return names
 
 
 def _tokenizers(library: Any, path: str, limit: int) -> tuple[Any, Any]:
