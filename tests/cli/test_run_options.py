@@ -14,6 +14,7 @@ from click.testing import Result
 
 from sslbench.cli.options import SEEDS, named
 from sslbench.cli.run import _warnings
+from sslbench.engine.errors import UserError
 from sslbench.experiment.planning import published
 from sslbench.experiment.planning.settings import combinations
 from sslbench.plugins import registry
@@ -46,6 +47,9 @@ def test_values_are_combined() -> None:
         ("a=2", "b=[1,2]", "c=x"),
     ]
     assert combinations([]) == [()]
+    many = ",".join(map(str, range(200)))
+    with pytest.raises(UserError, match="40,000 combinations of values; give at most 10,000"):
+        combinations([f"a={many}", f"b={many}"])
 
 
 def test_a_grid_of_values_and_seeds(tmp_path: Path) -> None:
