@@ -33,6 +33,14 @@ def result(status: str, iterations: int = 7) -> dict[str, Any]:
             ["final.tagger: stopped at iteration 7 before it converged"],
         ),
         ({"rounds": [result("max_iterations")]}, []),
+        ({"training": {**result("gradient"), "converged": False, "gap": 9e-4}}, []),
+        (
+            {"joint": {**result("gradient", 0), "converged": False, "gap": 0.19}},
+            [
+                "joint: stopped at iteration 0 before it converged: the objective may be 19 % below"
+                " its maximum"
+            ],
+        ),
     ],
 )
 def test_warnings(trace: dict[str, Any], lines: list[str]) -> None:

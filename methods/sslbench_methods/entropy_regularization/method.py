@@ -154,7 +154,7 @@ class EntropyTrainer:
         most = params.joint_iterations if plain else SCHEDULE_ITERATIONS
         stages += [self.ascend(part * gamma, most) for part in ((1.0,) if plain else SCHEDULE)]
         for _ in range(params.restarts):
-            if not stages[-1]["converged"]:
+            if stages[-1]["status"] in ("max_iterations", "line_search"):
                 break
             stages.append(self.ascend(gamma, most))
         after = self.report(gamma)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sslbench.engine.crf import STRICT, EncodedCorpus, HardLabels, Objective, Options
-from sslbench.engine.crf.optim import lbfgs
+from sslbench.engine.crf.optim import lbfgs, steps
 from sslbench.engine.crf.weights.layout import Layout, build_layout
 from sslbench.engine.features import Attributes
 from sslbench.engine.types import F64
@@ -188,7 +188,7 @@ def test_optimum_without_constraints(i: int) -> None:
     assert found.gradient == pytest.approx(abs(gradient).max(), abs=1e-15)
     assert found.value == pytest.approx(value_at(function, theirs), rel=1e-12)
     same_up_to(found.weights, theirs, 1e-5)
-    assert found.converged
+    assert found.finished
     assert found.history[-1] == found.value
     assert (np.diff(found.history) <= 1e-14).all()
 
@@ -263,12 +263,12 @@ def test_why_it_stopped() -> None:
         Options(max_iterations=3, gtol=0.0),
         callback=lambda *args: seen.append(args),
     )
-    assert (short.status, short.iterations, short.converged) == ("max_iterations", 3, False)
+    assert (short.status, short.iterations, short.finished) == ("max_iterations", 3, False)
     assert [i for i, _, _ in seen] == [0, 1, 2, 3]
     assert [v for _, v, _ in seen] == short.history
     assert short.evaluations >= 4
     flat = lbfgs.minimize(function, start.copy(), Options(gtol=0.0, ftol=0.5))
-    assert (flat.status, flat.converged) == ("decrease", True)
+    assert (flat.status, flat.finished) == ("decrease", True)
     none = lbfgs.minimize(function, start.copy(), Options(gtol=1e9))
     assert none.iterations == 0
     same_up_to(none.weights, 3.0, 0)
@@ -278,7 +278,7 @@ def test_why_it_stopped() -> None:
         return float(abs(x).sum())  # the gradient lies: no step helps
 
     lost = lbfgs.minimize(cliff, np.zeros(2), Options())
-    assert (lost.status, lost.converged) == ("line_search", False)
+    assert (lost.status, lost.finished) == ("line_search", False)
 
 
 @pytest.mark.parametrize("scale", [1e-2, 1.0, 50.0])
@@ -295,10 +295,10 @@ def test_a_first_step_that_is_too_short_grows_to_the_minimum_at_once(scale: floa
 
 
 def test_growth_of_a_step() -> None:
-    assert lbfgs._growth(-1.0, -0.9) == pytest.approx(10)  # slope zero at ten times the step
-    assert lbfgs._growth(-1.0, -0.1) == 4.0
-    assert lbfgs._growth(-1.0, -1.0 + 1e-9) == lbfgs.FARTHEST
-    assert lbfgs._growth(-1.0, -2.0) == 4.0  # it goes down ever faster
+    assert steps.growth(-1.0, -0.9) == pytest.approx(10)  # slope zero at ten times the step
+    assert steps.growth(-1.0, -0.1) == 4.0
+    assert steps.growth(-1.0, -1.0 + 1e-9) == steps.FARTHEST
+    assert steps.growth(-1.0, -2.0) == 4.0  # it goes down ever faster
 
 
 def test_steps_beyond_the_domain_are_shortened() -> None:

@@ -7,10 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.engine.crf import (
     STRICT,
-    ChainCRF,
     HardLabels,
     LogPartition,
     Objective,
@@ -19,41 +17,12 @@ from sslbench.engine.crf import (
 )
 from sslbench.engine.crf.optim import lbfgs
 from sslbench.engine.crf.weights.deduplicate import Deduplication
-from sslbench.engine.crf.weights.layout import Layout, build_layout
-from sslbench.engine.features import TemplateFeaturizer
-from sslbench.engine.types import F64, I32
+from sslbench.engine.crf.weights.layout import Layout
+from sslbench.engine.types import F64
 from support.crf_oracle import INF, Enumeration, same_up_to
 from support.objective_toys import L, evaluate, scipy_optimum
+from support.tagger_toys import tagger, text
 from support.weights_oracle import dense_potentials, places
-
-WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
-
-
-def text(rng: np.random.Generator, lengths: list[int], words: Vocabulary) -> Corpus:
-    codes = rng.integers(0, len(words), sum(lengths)).astype(np.int32)
-    return Corpus({"word": Column(words, codes)}, np.cumsum([0, *lengths]))
-
-
-def tagger(
-    seed: int,
-    state_support: str,
-    templates: tuple[str, ...] = ("word[0]", "word[-1]", "word[1]"),
-) -> tuple[ChainCRF, Corpus, I32]:
-    """A CRF over text in which many attributes occur once, in the same place as others."""
-    rng = np.random.default_rng(seed)
-    words = Vocabulary([f"{w}{i}" for w in WORDS for i in range(3)])
-    corpus = text(rng, [1, 2, 5, 3, 4, 6, 2], words)
-    labels = rng.integers(0, L, corpus.n_tokens).astype(np.int32)
-    index = TemplateFeaturizer(templates).index(corpus)
-    layout = build_layout(
-        index.encode(corpus),
-        labels,
-        L,
-        n_node=index.n_node,
-        n_edge=index.n_edge,
-        state_support=state_support,
-    )
-    return ChainCRF(("x", "y", "z"), index, layout, np.zeros(layout.size)), corpus, labels
 
 
 @pytest.mark.parametrize("state_support", ["all", "observed"])

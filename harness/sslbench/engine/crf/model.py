@@ -145,7 +145,9 @@ class ChainCRF(SequenceModel):
                 f" (sigma2={params.sigma2:g})"
             )
         self.weights = deduplication.split(optimum.weights)
-        return TrainingResult.of(optimum, start.passes, objective.n_tokens, self.layout.size)
+        left = objective.gap(optimum, start.bound)
+        sizes = objective.n_tokens, self.layout.size
+        return TrainingResult.of(optimum, start.passes, *sizes, left, options.ftol)
 
     def _objective(
         self,

@@ -24,6 +24,8 @@ from sslbench.engine.crf.data import Attributes, Batch, batches
 from sslbench.engine.crf.factors import FactorFeatures
 from sslbench.engine.crf.first_order.batch import BatchPotentials
 from sslbench.engine.crf.memory import check_sentence
+from sslbench.engine.crf.optim.gap import gap
+from sslbench.engine.crf.optim.lbfgs import Result
 from sslbench.engine.crf.optim.vectors import combine, dot, subtract_prior
 from sslbench.engine.crf.second_order.batch import SecondOrderPotentials
 from sslbench.engine.crf.terms import PotentialGradient, Term
@@ -371,6 +373,15 @@ class Objective:
     def weight_copies(self) -> F32:
         """`copies` as an array: ones where it is None."""
         return np.ones(self.layout.size, np.float32) if self.copies is None else self.copies
+
+    def gap(self, optimum: Result, bound: float) -> float:
+        """Return how far `scaled_loss` at the end of a search may be above its minimum, see `gap`.
+
+        bound: a number that the loss is not below.
+        """
+        factor = 1.0 if self.backoff is None else float(self.backoff.size.max(initial=1.0))
+        variance = factor * self.sigma2 * self.n_tokens
+        return gap(optimum, variance, self.weight_copies, bound / self.n_tokens)
 
     def scaled_loss(self, weights: F64, gradient: F64) -> float:
         """Return -F / n_tokens and write its gradient: what the optimizer minimizes."""

@@ -29,9 +29,18 @@ class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         return replace(Options(ftol=self.ftol, max_iterations=self.max_iterations), **changes)
 
 
+#: a training that has converged is within this share of the maximum of its objective
+CLOSE = 1e-4
+
+
 @dataclass(frozen=True)
 class TrainingResult:
-    """How a training ended; `objective` is F (unscaled), `gradient` per token."""
+    """How a training ended; `objective` is F (unscaled), `gradient` per token.
+
+    gap: how far the objective may be below its maximum, as a share of it (`optim.gap`); None: not
+    estimated.  converged: a stopping rule ended the training, and the gap is at most CLOSE or, if
+    that is larger, `ftol`.
+    """
 
     objective: float
     status: str
@@ -40,22 +49,26 @@ class TrainingResult:
     evaluations: int
     gradient: float
     n_weights: int
+    gap: float | None = None
 
     @classmethod
-    def of(cls, optimum: Result, passes: int, n_tokens: float, size: int) -> TrainingResult:
+    def of(
+        cls, optimum: Result, passes: int, n_tokens: float, size: int, gap: float, ftol: float
+    ) -> TrainingResult:
         """Describe an optimum.
 
         passes: number of passes of `dual` before L-BFGS; n_tokens: tokens of the objective; size:
-        number of weights.
+        number of weights; gap: see `optim.gap`, not as a share; ftol: see `Options`.
         """
         return cls(
             objective=-optimum.value * n_tokens,
             status=optimum.status,
-            converged=optimum.converged,
+            converged=optimum.finished and gap <= max(CLOSE, ftol) * abs(optimum.value),
             iterations=passes + optimum.iterations,
             evaluations=passes + optimum.evaluations,
             gradient=optimum.gradient,
             n_weights=size,
+            gap=gap / abs(optimum.value) if optimum.value else None,
         )
 
     def record(self) -> dict[str, Any]:

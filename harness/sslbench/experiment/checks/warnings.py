@@ -36,15 +36,25 @@ def score_warnings(counts: SentenceCounts) -> list[str]:
 
 #: keys of `sslbench.engine.crf.TrainingResult.record`
 _KEYS = frozenset({"status", "converged", "iterations"})
+#: statuses of trainings that a stopping rule ended
+_RULES = ("gradient", "decrease", "gap")
+#: share of an objective that it may lack without a line
+NOTABLE_GAP = 1e-3
 
 
 def convergence_warnings(trace: Mapping[str, Any]) -> list[str]:
-    """A line for each training of a trace that stopped before it converged.
+    """Return a line for each training of a trace that stopped before it converged.
 
-    Lists are left out: their entries are rounds, whose trainings are cut short by design.
+    There is none where a stopping rule ended the training close enough to the maximum. Lists are
+    left out: their entries are rounds, whose trainings are cut short by design.
     """
     ended = _trainings(trace, ())
-    return [_line(name, result) for name, result in ended if result["converged"] is not True]
+    return [_line(name, result) for name, result in ended if not _close(result)]
+
+
+def _close(result: Mapping[str, Any]) -> bool:
+    by_rule = result["status"] in _RULES and result.get("gap") is not None
+    return result["converged"] is True or (by_rule and result["gap"] <= NOTABLE_GAP)
 
 
 def _trainings(part: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -58,6 +68,9 @@ def _trainings(part: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Mapping[
 
 
 def _line(name: str, result: Mapping[str, Any]) -> str:
-    if result["iterations"] == 0:
+    if result["iterations"] == 0 and result["status"] not in _RULES:
         return f"{name}: stopped at iteration 0, its weights are those of the start"
-    return f"{name}: stopped at iteration {result['iterations']} before it converged"
+    line = f"{name}: stopped at iteration {result['iterations']} before it converged"
+    if result["status"] in _RULES and result.get("gap") is not None:
+        line += f": the objective may be {100 * result['gap']:.2g} % below its maximum"
+    return line

@@ -18,6 +18,7 @@ import numpy as np
 
 from sslbench.engine.checked import table
 from sslbench.engine.crf.optim.inverse_hessian import InverseHessian
+from sslbench.engine.crf.optim.steps import between, growth
 from sslbench.engine.crf.optim.vectors import combine, dot, max_abs
 from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F32, F64, I64
@@ -25,8 +26,6 @@ from sslbench.engine.types import F32, F64, I64
 Function = Callable[[F64, F64], float]  # (weights, gradient to fill) -> value
 #: differences of values below this relative size are rounding, not an increase
 ROUNDING = 1e-15
-#: most growth of a step in a line search at once
-FARTHEST = 1000.0
 Status = Literal["gradient", "decrease", "gap", "max_iterations", "line_search"]
 
 
@@ -56,7 +55,8 @@ STRICT = Options(gtol=1e-10, ftol=0.0, max_iterations=5000)
 class Result:
     """Where the search ended and why.
 
-    gradient: its largest absolute value; history: the value at the start and after each iteration.
+    slope: the gradient, projected onto the bounds; gradient: its largest absolute value; history:
+    the value at the start and after each iteration.
     """
 
     weights: F64
@@ -65,10 +65,12 @@ class Result:
     iterations: int
     evaluations: int
     gradient: float
-    history: list[float] = field(default_factory=list)
+    slope: F64
+    history: list[float]
 
     @property
-    def converged(self) -> bool:
+    def finished(self) -> bool:
+        """Whether a rule ended the search, and neither its limit nor a line search that failed."""
         return self.status in ("gradient", "decrease", "gap")
 
 
@@ -144,8 +146,8 @@ def minimize(
         if status is None and not iterate.advance(projected):
             status = "line_search"
         if status is not None:
-            counts = iterate.iterations, search.evaluations
-            return Result(iterate.x, iterate.value, status, *counts, size, iterate.history)
+            counts, history = (iterate.iterations, search.evaluations), iterate.history
+            return Result(iterate.x, iterate.value, status, *counts, size, projected, history)
 
 
 def _reason_to_stop(
@@ -359,9 +361,9 @@ class _Search:
                 low, f_low, d_low = step, f, d
             self.pool.give(point, g)
             if high is None:
-                step *= _growth(slope0, d)
+                step *= growth(slope0, d)
             else:
-                step = _between(low, f_low, d_low, *high)
+                step = between(low, f_low, d_low, *high)
                 if abs(high[0] - low) < 1e-9 * max(1.0, low):
                     break
         return None if best is None else self._at(x, best[1], direction)
@@ -371,30 +373,3 @@ class _Search:
         point = self.pool.take()
         combine(1.0, x, step, direction, point)
         return point, *self.evaluate(point)
-
-
-def _growth(slope0: float, slope: float) -> float:
-    """Factor of a step that was too short: to where the slope would vanish if it changed linearly,
-    at least 4.  slope0, slope: at the start and after the step, both < 0.
-    """
-    return min(max(4.0, slope0 / (slope0 - slope)), FARTHEST) if slope > slope0 else 4.0
-
-
-def _between(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
-    """Minimum of the cubic through two points with their slopes; the midpoint if it is too close to
-    either end or undefined.
-    """
-    middle = 0.5 * (a + b)
-    if not np.isfinite([fb, db]).all() or a == b:
-        return middle
-    d1 = da + db - 3.0 * (fa - fb) / (a - b)
-    root = d1 * d1 - da * db
-    if root < 0.0:
-        return middle
-    d2 = np.sign(b - a) * np.sqrt(root)
-    if db - da + 2.0 * d2 == 0.0:
-        return middle
-    step = b - (b - a) * (db + d2 - d1) / (db - da + 2.0 * d2)
-    margin = 0.1 * abs(b - a)
-    inside = min(a, b) + margin <= step <= max(a, b) - margin
-    return float(step) if inside else middle
