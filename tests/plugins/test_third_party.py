@@ -43,7 +43,7 @@ def test_the_method_of_the_tutorial_runs_and_ranks(site: Site, tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     records = json.loads(done.stdout)
     assert [record["status"] for record in records] == ["ok"] * 4
-    assert records[1]["trace"]["training"]["converged"]
+    assert records[1]["trace"]["training"]["status"] in ("gradient", "decrease")
     # The broken one beside it costs one line.
     assert done.stderr.splitlines()[0] == (
         "sslbench: warning: plugin 'broken' of broken-plugin: cannot be loaded:"
