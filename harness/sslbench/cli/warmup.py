@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from sslbench.experiment.execute.grid import GridResult
 
 LABELED, UNLABELED = 40, 120  # sentences
+#: of the text that is made: enough tokens for a start on the dual
+SENTENCES, TOKENS = 400, 8
+#: labels and templates of the runs on it: more than 32 labels, and transitions by position
+PLAIN = "word[0]\nword[-1]|word[0]\n"
+KINDS = ((36, PLAIN), (3, "word[0]\nedge: word[0]\n"))
 
 
 @click.command("warmup")
@@ -30,7 +35,8 @@ def command(
 ) -> None:
     """Compile what runs need, so that the first one does not wait: for images and servers.
 
-    Each method is trained on a little text of each dataset that needs no files. The cache folder
+    Each method is trained on a little text of each dataset that needs no files, and the baseline on
+    more text with many labels, also with weights of transitions by position. The cache folder
     (SSLBENCH_CACHE) gets the machine code, which fits this processor and these versions of Python,
     numba and sslbench. Plugins of others keep theirs in folders that only their runs read.
     """
@@ -39,7 +45,13 @@ def command(
     tell_once("compiling what runs need", "compiling")
     plugins = checked_registry()
     datasets = tuple(d.name for d in plugins.datasets.values() if not (d.files or d.own))
-    result = _run(method or ("all",), datasets, model or tuple(plugins.models), jobs)
+    methods = method or ("all",)
+    baselines = [
+        name
+        for name, info in plugins.methods.items()
+        if info.baseline and (name in methods or "all" in methods)
+    ]
+    result = _run(methods, baselines, datasets, model or tuple(plugins.models), jobs)
     for record in result.failed:
         tell(f"{record.method}: {record.error}")
     seconds = sum(record.timing.get("compile", 0.0) for record in result.records)
@@ -50,7 +62,11 @@ def command(
 
 
 def _run(
-    methods: Sequence[str], datasets: Sequence[str], models: Sequence[str], jobs: int
+    methods: Sequence[str],
+    baselines: Sequence[str],
+    datasets: Sequence[str],
+    models: Sequence[str],
+    jobs: int,
 ) -> GridResult:
     from sslbench.cli.run import run_shown
     from sslbench.experiment.planning.plan import plan
@@ -59,16 +75,37 @@ def _run(
     from sslbench.isolation.start import compiling
 
     with TemporaryDirectory(prefix="sslbench-warmup-") as folder:
-        store = Store(Path(folder))
-        tasks = [
-            task
-            for model in models
-            for task in plan(
-                RunRequest(
-                    methods, datasets, labeled=LABELED, unlabeled=UNLABELED, model=model, jobs=jobs
-                ),
-                store=store,
-                notice=tell,
-            )
-        ]
-        return run_shown(tasks, folder, compiling, jobs=jobs)
+        store = Store(Path(folder) / "runs")
+        small: dict[str, Any] = {"labeled": LABELED, "unlabeled": UNLABELED, "jobs": jobs}
+        requests = [RunRequest(methods, datasets, model=model, **small) for model in models]
+        for labels, templates in KINDS if baselines else ():
+            given: dict[str, Any] = {
+                **_made(Path(folder) / str(labels), labels, templates),
+                "jobs": jobs,
+            }
+            requests += [RunRequest(baselines, model=model, **given) for model in models]
+        plain = _features(Path(folder), PLAIN)  # one transition matrix for all positions
+        requests += [RunRequest(methods, datasets, model=models[0], featurizer=plain, **small)]
+        tasks = [task for each in requests for task in plan(each, store=store, notice=_ignore)]
+        return run_shown(tasks, store.folder, compiling, jobs=jobs)
+
+
+def _ignore(line: str) -> None:
+    """The text is not the user's: what is recognized in it is no news."""
+
+
+def _made(folder: Path, labels: int, templates: str) -> dict[str, Any]:
+    """Write text and templates to the folder; return the options of a request for them."""
+    folder.mkdir()
+    text = folder / "text.txt"
+    tokens = [f"w{i % 97}\tL{i % labels}\n" for i in range(SENTENCES * TOKENS)]
+    cut = (tokens[i : i + TOKENS] for i in range(0, len(tokens), TOKENS))
+    text.write_text("\n".join(map("".join, cut)))
+    return {"data": text, "columns": ("word", "label"), "featurizer": _features(folder, templates)}
+
+
+def _features(folder: Path, templates: str) -> str:
+    """Write templates to the folder; return their path."""
+    path = folder / "templates.txt"
+    path.write_text(templates)
+    return str(path)
