@@ -20,7 +20,7 @@ from sslbench.suite.file import KEYS
 SHARED = [
     *("method", "dataset", "data", "columns", "labeled", "unlabeled", "text", "params", "preset"),
     *("featurizer", "text_features", "model", "tune", "tune_cpu", "tune_by", "guard", "threads"),
-    *("verbose", "encoding", "separator", "comment", "scheme", "raw"),
+    *("verbose", "encoding", "separator", "comment", "scheme", "raw", "label_names"),
 ]
 RUN = [
     *("seeds", "folds", "tune_seed", "store"),

@@ -105,6 +105,7 @@ _FORMS: dict[str, dict[str, Any]] = {
     "dataset": {"multiple": True, "shell_complete": named("datasets")},
     "data": {"type": PATH},
     "columns": {"callback": _comma, "default": ",".join},
+    "label_names": {"callback": _comma, "default": ",".join},
     "params": {"multiple": True},
     "featurizer": {"shell_complete": named("featurizers")},
     "text_features": {

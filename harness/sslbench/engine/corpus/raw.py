@@ -19,7 +19,7 @@ from sslbench.engine.corpus.sentence_parts import MAX_LINE
 from sslbench.engine.errors import UserError
 
 _PART = 2**20  # bytes of text whose tokens exist as Python objects at a time
-_RULES = re.compile(
+RULES = re.compile(
     r"(?:https?://|www\.)\S+[^\s.,;:!?)\]\"'»”’]"  # addresses
     r"|(?:[^\W\d_]\.){2,}"  # U.S.
     r"|[^\W_]+(?:[-'’.,:·][^\W_]+)*"
@@ -30,7 +30,7 @@ _CLITIC = re.compile(r"(?i)(.+?)(n['’]t|['’](?:s|m|d|re|ve|ll))")
 
 def _english(line: str) -> list[str]:
     tokens: list[str] = []
-    for token in _RULES.findall(line):
+    for token in RULES.findall(line):
         parts = _CLITIC.fullmatch(token)
         tokens += parts.groups() if parts else [token]
     return tokens
@@ -38,7 +38,7 @@ def _english(line: str) -> list[str]:
 
 SPLITS: Mapping[str, Callable[[str], list[str]]] = {
     "words": str.split,
-    "rules": _RULES.findall,
+    "rules": RULES.findall,
     "english": _english,
     "characters": lambda line: [character for character in line if not character.isspace()],
 }

@@ -43,6 +43,7 @@ class Reading(msgspec.Struct, frozen=True):
     separator: a key of `SEPARATORS` or one ASCII character.
     comment: the beginning of lines to leave out; "none" = there are none.
     raw: the unlabeled file is running text.
+    label_names: of labels that are numbers, in their order.
     """
 
     encoding: str | None = None
@@ -50,6 +51,7 @@ class Reading(msgspec.Struct, frozen=True):
     comment: str | None = None
     scheme: SchemeName | None = None
     raw: bool | None = None
+    label_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
+
 from sslbench.engine.corpus import Corpus, RawBytes, Vocabulary, read_bytes, read_conll, read_conllu
 from sslbench.engine.corpus.conllu import FIELDS
 from sslbench.engine.corpus.files import read_blocks
@@ -22,6 +24,7 @@ from sslbench.experiment.data.encoding import (
     find_encoding,
     named_encoding,
 )
+from sslbench.experiment.data.imports.files import import_file, kind_of
 from sslbench.experiment.data.layout import (
     Layout,
     Reading,
@@ -64,6 +67,8 @@ def columns_in(file: Path, columns: Sequence[str], reading: Reading) -> tuple[st
 
     columns: as named; ten of them name the fields of CoNLL-U.
     """
+    if kind_of(file) is not None:
+        return ("word", "label")
     if is_conllu(file):
         return tuple(columns) if len(columns) == len(FIELDS) else ("word", "label")
     layout = find_layout(_sample(file, reading), [len(columns)], file.name, reading)
@@ -92,6 +97,8 @@ def read_file(
     file: Path, columns: Sequence[str], vocabularies: Vocabularies, reading: Reading
 ) -> Read:
     """Read a file with labels; UserError, with file and line, if it cannot be read."""
+    if kind_of(file) is not None:
+        return _imported(file, vocabularies, reading, labeled=True)
     text, notes = _decoded(file, reading)
     if is_conllu(file):
         return Read(read_words(file, text, columns, vocabularies), notes, lambda token: None)
@@ -115,6 +122,8 @@ def read_text_file(
     UserError, with file and line, if it cannot be read.
     """
     shared = {name: words for name, words in vocabularies.items() if name != "label"}
+    if kind_of(file) is not None:
+        return _imported(file, shared, reading, labeled=False)
     without = tuple(name for name in columns if name != "label")
     masked = tuple("_" if name == "label" else name for name in columns)
     text, notes = _decoded(file, reading)
@@ -133,6 +142,8 @@ def read_text_file(
 
 def text_notes(file: Path, columns: Sequence[str], reading: Reading, task: str) -> tuple[str, ...]:
     """How the beginning of a file without labels is read, in words."""
+    if (kind := kind_of(file)) is not None:
+        return (kind,)
     if is_conllu(file):
         return ()
     n = len(columns)
@@ -143,6 +154,19 @@ def text_notes(file: Path, columns: Sequence[str], reading: Reading, task: str) 
     raw = reading.raw or (reading.raw is None and _is_prose(text, [n, n - 1]))
     kind = "characters" if default_split(task) == "characters" else "punctuation apart"
     return (f"running text, a sentence per line, {kind} (--no-raw: columns)",) if raw else ()
+
+
+def _imported(file: Path, vocabularies: Vocabularies, reading: Reading, labeled: bool) -> Read:
+    """Read a file of another program."""
+    kind = str(kind_of(file))
+    text, notes = _decoded(file, reading) if kind == "JSON" else (b"", ())
+    read = import_file(file, text.decode(), reading.label_names, vocabularies, labeled)
+    offsets = read.corpus.offsets
+
+    def line(token: int) -> int | None:
+        return read.items[int(np.searchsorted(offsets, token, side="right")) - 1].place.line
+
+    return Read(read.corpus, (*notes, kind, *read.notes), line)
 
 
 def _is_prose(text: bytes, widths: Sequence[int]) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from sslbench.engine.corpus import Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
 from sslbench.engine.errors import UserError, printable
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.data.imports.files import KINDS, kind_of, parts_of
 from sslbench.experiment.data.labels import label_scheme
 from sslbench.experiment.data.layout import Reading
 from sslbench.experiment.data.reading import (
@@ -33,7 +34,7 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
     "dev": ("dev", "devel", "development", "valid", "validation", "val", "testa"),
     "test": ("test", "testing", "testb", "tst"),
 }
-SUFFIXES = (".conll", ".conllu", ".txt", ".tsv", ".csv", ".iob", ".iob2", ".bio", ".gz")
+SUFFIXES = (".conll", ".conllu", ".txt", ".tsv", ".csv", ".iob", ".iob2", ".bio", ".gz", *KINDS)
 CUT_STREAM = 0x75736572  # seed of the permutation that holds out test sentences
 TEST_SHARE = 5
 READING = Reading()  # nothing is said
@@ -56,6 +57,8 @@ def find_files(path: Path) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for file in sorted(path.iterdir()):
         split = _split_of(file)
+        if file.suffix == ".ann" and file.with_suffix(".txt").is_file():
+            continue  # the text stands for both
         if split in files:
             raise UserError(
                 f"{files[split].name} and {file.name} both look like the {split} split",
@@ -64,6 +67,8 @@ def find_files(path: Path) -> dict[str, Path]:
             )
         if split:
             files[split] = file
+    if not files and kind_of(path) is not None:
+        return {"train": path}
     if "train" not in files:
         raise UserError(
             "no train file in the folder",
@@ -92,7 +97,7 @@ def file_hashes(path: Path, files: Iterable[Path]) -> dict[str, str]:
     """Sha256 of files, by their path relative to the folder `path` (or that of the file `path`)."""
     folder = path.parent if path.is_file() else path
     hashes = {}
-    for file in files:
+    for file in (part for each in files for part in (parts_of(each) if each.exists() else [each])):
         _check_name(file)
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -259,6 +264,8 @@ def _split_of(file: Path) -> str:
     splits = [split for split, names in SPLITS.items() if not set(words).isdisjoint(names)]
     splits += [split for split, names in SPLITS.items() if name.startswith(names[:2])]
     ending = words[-1]
+    if file.is_dir():
+        return splits[0] if splits and kind_of(file) is not None else ""
     fits = f".{ending}" in SUFFIXES or any(ending in names for names in SPLITS.values())
     return splits[0] if splits and fits and file.is_file() else ""
 

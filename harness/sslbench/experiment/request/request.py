@@ -83,6 +83,9 @@ class Call(_Named):
         None,
         "The unlabeled file is running text with a sentence per line. Default: seen in the file.",
     )
+    label_names: Sequence[str] = parameter(
+        (), "Names of labels that are numbers, in their order.", metavar="NAME,NAME"
+    )
     labeled: int | str = parameter(
         "all",
         "Number or share of labeled sentences; 0 for methods that learn without any.",
@@ -106,6 +109,7 @@ class Call(_Named):
         cap = self.unlabeled
         self._replace(
             columns=tuple(self.columns),
+            label_names=tuple(self.label_names),
             labeled=parse_labeled(str(self.labeled)),
             unlabeled=None if cap is None else parse_unlabeled(str(cap)),
         )

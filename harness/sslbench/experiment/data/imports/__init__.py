@@ -1,0 +1,1 @@
+"""Files of other programs as sentences with labels: JSON, parquet, brat, spaCy."""
