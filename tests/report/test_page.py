@@ -29,6 +29,7 @@ from sslbench.report.overview import (
     pareto_svg,
 )
 from sslbench.report.page.build import Sources, page
+from sslbench.report.page.glance import glance
 from sslbench.report.render import markdown
 from sslbench.report.svg import Plot
 from support.board_records import DATASETS, SKILL, board, boards, record, records_on, row_of
@@ -87,14 +88,70 @@ def test_it_is_one_file_that_loads_nothing(shown: Board) -> None:
     for tag, attributes in actual.tags:
         assert tag not in ("link", "img", "iframe", "object"), tag
         assert "src" not in attributes
-        assert (attributes.get("href") or "#").startswith("#")
+        assert (attributes.get("href") or "#").startswith("#") or "download" in attributes
         assert all(not name.startswith("on") for name in attributes)
-    targets = {link["href"] for link in actual.all("a")}
+    targets = {link["href"] for link in actual.all("a") if "download" not in link}
     assert {f"#{name}" for name in actual.ids} >= targets
     assert "default-src 'none'" in text
     assert "url(" not in text
     assert len(text) < 3_000_000
     assert page(shown, Sources(summary="all")) == text
+    assert not [link for link in actual.all("a") if "download" in link]
+    links = outline(page(shown, Sources(), "x")).all("a")
+    beside = [link["href"] for link in links if "download" in link]
+    assert beside == ["x.csv", "x.tex", "x.md"]
+
+
+def test_the_first_screen_answers(shown: Board) -> None:
+    views = [overview(shown, size) for size in shown.sizes]
+    better = views[0].lines[0]
+    answer = glance(shown, views)
+    assert answer is not None
+    assert answer.answer.startswith("100 labeled: better has the best mean rank of 3 methods")
+    low, high = better.gains
+    for part in (
+        f"over 7 datasets, {better.gain:+.2f} points over supervised (95 %: {low:+.2f} to",
+        "for 10.0 CPU seconds of a training (supervised: 1.0)",
+    ):
+        assert part in answer.answer
+    assert answer.more == (
+        "How sure: tests over families of datasets set all others apart from it; with other"
+        " datasets of the kind it would have the best mean score with probability 1.00.",
+        f"None gains more for less: supervised +0.00 for 1.0 s, better {better.gain:+.2f} for"
+        " 10.0 s.",
+    )
+    interval = f"{low:+.2f} to {high:+.2f}"
+    assert answer.rows[0] == ("better", f"{better.gain:+.2f}", interval, "10.0")
+    text = page(shown, Sources())
+    assert text.index(answer.answer) < text.index('id="all"')
+
+
+def test_the_first_screen_of_few_datasets_claims_little() -> None:
+    few = board(records_on("set0", "set1", sizes=(100,)))
+    answer = glance(few, [overview(few, "100")])
+    assert answer is not None
+    assert "95 %:" not in answer.answer
+    assert answer.more[0].startswith("How sure: 2 of the 6 families that a test needs")
+    assert answer.head == ("method", "gain", "CPU s")
+    assert {len(row) for row in answer.rows} == {3}
+    alone = board([r for r in records_on("set0") if r.method == "better"])
+    assert glance(alone, [overview(alone, size) for size in alone.sizes]) is None
+
+
+def test_a_bar_leaves_out_what_is_not_of_its_group(shown: Board) -> None:
+    view = overview(shown, "100")
+    ranks = (1.0, 2.0, 3.0)
+    for groups, n_bars, covered in ((("a", "b", "a"), 2, 0), (("a", "a", "a"), 1, 1)):
+        lines = [
+            replace(line, group=group, rank=rank)
+            for line, group, rank in zip(view.lines, groups, ranks, strict=True)
+        ]
+        picture = critical_svg(replace(view, lines=tuple(lines)))
+        bars = re.findall(r'class="bar" d="M([\d.]+) [\d.]+L([\d.]+)', picture)
+        ticks = re.findall(r'class="axis" d="M([\d.]+) 36', picture)
+        middle = float(ticks[1])
+        assert len(bars) == n_bars
+        assert sum(float(a) < middle < float(b) for a, b in bars) == covered
 
 
 def test_it_can_be_read_without_a_mouse_or_eyes_on_any_screen(shown: Board) -> None:

@@ -107,6 +107,9 @@ def run(
 @click.option("--method", "methods", multiple=True, metavar="PATTERN", help="Only these.")
 @click.option("--out", type=PATH, help="Folder; default: that of the file.")
 @click.option(
+    "--site", type=PATH, help="Folder of static files to host, which gets an index of its pages."
+)
+@click.option(
     "--check",
     is_flag=True,
     help="Write nothing; exit status 1, with names, if a cell is missing, stale or failed, a file"
@@ -121,13 +124,17 @@ def report(
     datasets: tuple[str, ...],
     methods: tuple[str, ...],
     out: Path | None,
+    site: Path | None,
     check: bool,
     accepted: bool,
 ) -> None:
     """Make the page and the tables (Markdown, CSV, LaTeX) of a suite from its records."""
     from sslbench.report.blocks import with_blocks
     from sslbench.report.render import board_files, changed_files, grid, write_files
+    from sslbench.report.site import with_index
 
+    if site is not None and out is not None:
+        raise click.UsageError("--site is a folder in place of --out", ctx)
     suite, cells, store = _opened(file)
     cells = [c for c in cells if _wanted(c.spec.dataset, datasets) and _wanted(c.line, methods)]
     if not cells:
@@ -136,8 +143,10 @@ def report(
         _ask(suite, [suite.out, *suite.include], accepted)
     board, sources, wrong = _board(suite, cells, store)
     files = board_files(board, suite.name, sources)
-    folder = Path(os.path.normpath(out or suite.out))
-    if out is None:
+    folder = Path(os.path.normpath(site or out or suite.out))
+    if site is not None:
+        files = with_index(folder, files)
+    elif out is None:
         files |= with_blocks(board, suite.name, sources.ledger, suite.include, folder)
     changed = changed_files(folder, files) if check else write_files(folder, files)
     if check:
@@ -179,7 +188,13 @@ def _summary_line(cells: Sequence[Cell]) -> str:
     records = [cell.record for cell in cells if cell.record is not None]
     spent = sum(record.cpu_s or 0.0 for record in records)
     counts = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
-    return f"{counted(len(cells), 'run')}: {counts}; {spent / 3600:.2f} CPU hours."
+    text = f"{counted(len(cells), 'run')}: {counts}; {spent / 3600:.2f} CPU hours"
+    days = sorted(record.created[:10] for record in records)
+    versions = {str(record.environment.get("sslbench", "")) for record in records}
+    if days:
+        text += f", {' to '.join(dict.fromkeys([days[0], days[-1]]))}"
+        text += f", sslbench {', '.join(sorted(filter(None, versions)))}" * any(versions)
+    return f"{text}."
 
 
 def _ask(suite: Suite, paths: Sequence[Path], accepted: bool) -> None:

@@ -250,15 +250,18 @@ def _mean_cpu(board: Board, name: str, columns: Sequence[int]) -> float | None:
 def critical_svg(view: Overview) -> str:
     """Critical-difference diagram (J. Demsar 2006): mean ranks, a bar over lines of one group.
 
-    "" with too few lines or families for one.
+    Tests of pairs can set a line apart from one between others of its group: the bar leaves it out,
+    and a thin line joins its parts. "" with too few lines or families for one.
     """
     n = len(view.lines)
     if n < LEAST_LINES or len(set(view.families)) < LEAST_FAMILIES:
         return ""
     width, left, right = 760.0, 230.0, 530.0
     letters = sorted({letter for each in view.lines for letter in each.group if letter.isalpha()})
-    bars = [[each.rank for each in view.lines if letter in each.group] for letter in letters]
-    bars = [bar for bar in bars if len(bar) > 1]
+    groups = [
+        [i for i, each in enumerate(view.lines) if letter in each.group] for letter in letters
+    ]
+    groups = [group for group in groups if len(group) > 1]
 
     def at(rank: float) -> float:
         return left + (rank - 1) / max(n - 1, 1) * (right - left)
@@ -267,10 +270,14 @@ def critical_svg(view: Overview) -> str:
     for rank in range(1, n + 1):
         parts += [line(at(rank), 36, at(rank), 40, "axis"), text(at(rank), 31, str(rank), "middle")]
     top = 50.0
-    for place, bar in enumerate(bars):
+    for place, group in enumerate(groups):
         y = top + 8 * place
-        parts.append(line(at(bar[0]) - 3, y, at(bar[-1]) + 3, y, "bar"))
-    below = top + 8 * len(bars) + 12
+        ends = [at(view.lines[i].rank) for i in (group[0], group[-1])]
+        parts.append(line(*(ends[0], y), *(ends[1], y), "thin"))
+        for first, last in _stretches(group):
+            left_end, right_end = (at(view.lines[i].rank) for i in (first, last))
+            parts.append(line(left_end - 3, y, right_end + 3, y, "bar"))
+    below = top + 8 * len(groups) + 12
     half = (n + 1) // 2
     for i, each in enumerate(view.lines):
         first = i < half
@@ -283,6 +290,17 @@ def critical_svg(view: Overview) -> str:
     n_families = len(set(view.families))
     title = f"Critical differences over {n_families} families of datasets, {view.size} labeled"
     return picture(width, below + 18 * half, parts, title)
+
+
+def _stretches(places: Sequence[int]) -> list[tuple[int, int]]:
+    """The first and last place of each stretch of adjacent places, which ascend."""
+    stretches: list[tuple[int, int]] = []
+    for place in places:
+        if stretches and stretches[-1][1] == place - 1:
+            stretches[-1] = stretches[-1][0], place
+        else:
+            stretches.append((place, place))
+    return stretches
 
 
 def _priced(view: Overview) -> list[tuple[float, float, str]]:

@@ -11,7 +11,8 @@ from typing import Any
 from sslbench.engine.errors import UserError, printable
 from sslbench.engine.files.atomic import write_atomically
 from sslbench.report.board import Board
-from sslbench.report.escape import csv_cell, latex_text, markdown_text
+from sslbench.report.escape import csv_cell, markdown_text
+from sslbench.report.latex import latex
 from sslbench.report.leaderboard import Table
 from sslbench.report.overview import overview, overview_table, pareto_svg
 from sslbench.report.page.build import Sources, page
@@ -39,8 +40,8 @@ def board_files(board: Board, name: str, sources: Sources) -> dict[str, bytes]:
     texts = {
         f"{name}.md": markdown(board, sources.summary),
         f"{name}.csv": csv_text(board.tables),
-        f"{name}.tex": latex(board),
-        f"{name}.html": page(board, sources),
+        f"{name}.tex": latex(board, name),
+        f"{name}.html": page(board, sources, name),
         f"{name}.svg": next(filter(None, pictures), ""),
     }
     return {file: text.encode() for file, text in texts.items() if text}
@@ -141,25 +142,6 @@ def grid(board: Board, size: str) -> tuple[list[str], list[list[str]]]:
             texts = ["" if row is None else percent(row.mean or 0) for row in cells_of]
             rows.append([name, *[mean] * with_mean, *texts])
     return names, rows
-
-
-def latex(board: Board) -> str:
-    """A table of methods by datasets for each size, with the rules of booktabs."""
-    parts = []
-    for size in board.sizes:
-        names, rows = grid(board, size)
-        caption = latex_text(f"{board.title}, {size} labeled")
-        lines = [r"\begin{table}", f"\\caption{{{caption}}}"]
-        lines.append(f"\\begin{{tabular}}{{l{'r' * len(names)}}}\n\\toprule")
-        lines.append(_latex_line(["method", *names]) + "\n\\midrule")
-        lines += [_latex_line(row) for row in rows]
-        lines.append("\\bottomrule\n\\end{tabular}\n\\end{table}")
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
-
-
-def _latex_line(texts: Sequence[str]) -> str:
-    return " & ".join(map(latex_text, texts)) + r" \\"
 
 
 def plain(tables: Sequence[Table], width: int = 100) -> str:

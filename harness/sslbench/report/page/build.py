@@ -29,6 +29,7 @@ from sslbench.report.overview import (
     pairs_table,
     pareto_svg,
 )
+from sslbench.report.page.glance import glance
 from sslbench.report.rows import Row
 from sslbench.report.wording import (
     HEADINGS,
@@ -61,8 +62,11 @@ class Sources:
     summary: str = ""
 
 
-def page(board: Board, sources: Sources) -> str:
-    """The page of a board: HTML that loads nothing; equal values give equal bytes."""
+def page(board: Board, sources: Sources, name: str = "") -> str:
+    """The page of a board: HTML that loads nothing; equal values give equal bytes.
+
+    name: of the files beside it that it links to, without an ending; "" = there are none.
+    """
     from jinja2 import Environment
 
     views = [overview(board, size) for size in board.sizes]
@@ -79,7 +83,9 @@ def page(board: Board, sources: Sources) -> str:
     environment.globals |= {each.__name__: each for each in _FUNCTIONS}
     return environment.from_string(template).render(
         board=board,
+        name=name,
         summary=sources.summary,
+        glance=glance(board, views),
         css=Markup(css),
         script=Markup(script),
         places=Markup(data),
@@ -208,7 +214,7 @@ def _seconds(number: float | None) -> str:
 
 
 def _kinds(row: Row, place: Place) -> Iterator[str]:
-    if row.rank_low == 1:
+    if row.rank == 1 and row.rank_low is not None:
         yield "best"
     if row.paired is not None and row.paired.low > 0:
         yield "up"

@@ -38,13 +38,21 @@
     said.textContent = `${lines} methods, ${shown.filter(Boolean).length - 1} columns`;
   }
 
-  function sort(i) {
+  function measure() {
     const view = form.elements.view.value;
-    const what = view === "gain" || view === "cost" ? view : "score";
+    return view === "gain" || view === "cost" ? view : "score";
+  }
+
+  function sort(i) {
     const before = heads[i].getAttribute("aria-sort");
-    const first = i === 0 || what === "cost" || heads[i].dataset.mean !== undefined ? "ascending" : "descending";
+    const first = i === 0 || measure() === "cost" || heads[i].dataset.mean !== undefined ? "ascending" : "descending";
     const other = first === "ascending" ? "descending" : "ascending";
-    const now = before === first ? other : first;
+    arrange(i, before === first ? other : first);
+    remember();
+  }
+
+  function arrange(i, now) {
+    const what = measure();
     heads.forEach((head) => head.removeAttribute("aria-sort"));
     heads[i].setAttribute("aria-sort", now);
     const sign = now === "ascending" ? 1 : -1;
@@ -55,6 +63,28 @@
       return sign * (x - y);
     });
     body.append(...rows);
+  }
+
+  // The address has the view behind "#", which needs no server: what differs from the first view.
+  function remember() {
+    const state = new URLSearchParams();
+    for (const [name, value] of Object.entries(defaults)) {
+      const now = form.elements[name].value;
+      if (now !== value) { state.set(name, now); }
+    }
+    const head = heads.find((each) => each.hasAttribute("aria-sort"));
+    if (head) { state.set("sort", `${head.getAttribute("aria-sort")} ${head.cellIndex}`); }
+    history.replaceState(null, "", `#${state}`);
+  }
+
+  function recall() {
+    const state = new URLSearchParams(location.hash.slice(1));
+    const names = Object.keys(defaults);
+    if (![...names, "sort"].some((name) => state.has(name))) { return; }
+    for (const name of names) { form.elements[name].value = state.get(name) ?? defaults[name]; }
+    const [now, column] = (state.get("sort") ?? "").split(" ");
+    if (heads[column] && ["ascending", "descending"].includes(now)) { arrange(Number(column), now); }
+    apply();
   }
 
   function show(id) {
@@ -77,7 +107,7 @@
   }
 
   heads.forEach((head, i) => head.querySelector("button")?.addEventListener("click", () => sort(i)));
-  form.addEventListener("input", apply);
+  form.addEventListener("input", () => { apply(); remember(); });
   form.addEventListener("submit", (event) => event.preventDefault());
   body.addEventListener("click", (event) => {
     const button = event.target.closest("button[data-place]");
@@ -101,5 +131,8 @@
   form.elements.view.value = "score";
   const sizes = form.elements.size;
   if (sizes.options.length > 1) { sizes.selectedIndex = 1; }
+  const defaults = Object.fromEntries(["task", "size", "line", "cpu", "view"].map((name) => [name, form.elements[name].value]));
   apply();
+  recall();
+  window.addEventListener("hashchange", recall);
 })();
