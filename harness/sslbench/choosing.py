@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.data.userdata import fitting_featurizers
+from sslbench.experiment.data.weak import source_names
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.planning.published import mean_gains
@@ -236,5 +237,7 @@ def _fitting(plugins: Registry, dataset: Dataset, model: str) -> list[str]:
     return [
         info.name
         for info in sorted(plugins.methods.values(), key=last)
-        if info.misfit(dataset.task, about) is None and not info.needs
+        if info.misfit(dataset.task, about) is None
+        and not info.needs
+        and (not info.weak or source_names(dataset.splits["train"].columns))
     ]

@@ -86,6 +86,18 @@ generalized_expectation generalized_expectation.method:GeneralizedExpectation 1.
 aso_semi aso_semi.method:AsoCRF 4.8
     supervised, with a subspace shared by predictors of words of all text as features
     {ANDO_2005}
+weak_vote weak.method:WeakVote 3
+    takes the label that most weak sources give for gold
+    {MINTZ_2009}
+fuzzy_crf weak.method:FuzzyCRF 4
+    trusts the chunks of weak sources; elsewhere any label may be right
+    {SHANG_2018}, section 3.1
+noisy_channel weak.method:NoisyChannel 4
+    sums over all labels, by how often weak sources are wrong about each
+    {MNIH_2012}, for chains
+weak_soft weak.method:WeakSoft 4
+    soft targets of a label model: dawid_skene, hmm, or a model of the words too
+    {DAWID_1979}; {LISON_2020}
 """
 
 _FEATURIZERS = """
@@ -170,6 +182,7 @@ _CHINESE: Fields = {"tasks": ("segmentation", "joint")}
 _FIRST_ORDER: Fields = {"needs_model": ("first_order",)}
 _READS_FEATURES: Fields = {"needs_model": ("features",)}
 _READS_WEIGHTS: Fields = {"needs_model": ("log_linear", "features")}
+_WEAK: Fields = {"weak": True}
 #: fields of a method besides those of its row
 _OF_METHOD: Mapping[str, Fields] = {
     "supervised": {"baseline": True},
@@ -184,6 +197,10 @@ _OF_METHOD: Mapping[str, Fields] = {
     "aso_semi": _READS_FEATURES,
     "hybrid": {"needs_model": ("log_linear", "factors", "first_order", "features")},
     "generalized_expectation": {"without_labels": True, **_READS_WEIGHTS},
+    "weak_vote": _WEAK,
+    "fuzzy_crf": _WEAK,
+    "noisy_channel": _WEAK,
+    "weak_soft": _WEAK,
 }
 #: fields of a model besides those of its row
 _OF_MODEL: Mapping[str, Fields] = {

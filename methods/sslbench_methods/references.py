@@ -16,6 +16,10 @@ BROWN_1992 = (
 CHIEU_2003 = (
     "H. L. Chieu, H. T. Ng: Named entity recognition with a maximum entropy approach. CoNLL 2003"
 )
+DAWID_1979 = (
+    "A. P. Dawid, A. M. Skene: Maximum likelihood estimation of observer error-rates using the EM"
+    " algorithm. Applied Statistics 28(1), 1979"
+)
 DEVLIN_2019 = (
     "J. Devlin, M.-W. Chang, K. Lee, K. Toutanova: BERT: pre-training of deep bidirectional"
     " transformers for language understanding. NAACL 2019"
@@ -35,6 +39,10 @@ LAFFERTY_2001 = (
 LEVY_2014 = (
     "O. Levy, Y. Goldberg: Neural word embedding as implicit matrix factorization. NIPS 2014"
 )
+LISON_2020 = (
+    "P. Lison, J. Barnes, A. Hubin, S. Touileb: Named entity recognition without labelled data: a"
+    " weak supervision approach. ACL 2020"
+)
 MANN_2010 = (
     "G. Mann, A. McCallum: Generalized expectation criteria for semi-supervised learning with"
     " weakly labeled data. Journal of Machine Learning Research 11, 2010"
@@ -42,6 +50,15 @@ MANN_2010 = (
 MCDONALD_2005 = (
     "R. McDonald, F. Pereira: Identifying gene and protein mentions in text using conditional"
     " random fields. BMC Bioinformatics 6 (Suppl 1), 2005"
+)
+MINTZ_2009 = (
+    "M. Mintz, S. Bills, R. Snow, D. Jurafsky: Distant supervision for relation extraction without"
+    " labeled data. ACL 2009"
+)
+MNIH_2012 = "V. Mnih, G. Hinton: Learning to label aerial images from noisy data. ICML 2012"
+SHANG_2018 = (
+    "J. Shang, L. Liu, X. Gu, X. Ren, T. Ren, J. Han: Learning named entity tagger using"
+    " domain-specific dictionary. EMNLP 2018"
 )
 SOGAARD_2010 = "A. Sogaard: Simple semi-supervised training of part-of-speech taggers. ACL 2010"
 SUBRAMANYA_2010 = (

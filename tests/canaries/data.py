@@ -15,6 +15,7 @@ from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.plugins import Registry, registry
 from sslbench.plugins.registrations import DatasetInfo
+from sslbench.testing.toys import with_weak_sources
 from sslbench_datasets.chinese.text import SegmentedText, segmentation_dataset
 from sslbench_datasets.synth.load import load
 
@@ -55,6 +56,11 @@ def chunks(home: DataHome) -> Dataset:
 
     splits = {name: labeled(part) for name, part in data.splits.items()}
     return Dataset("canary_chunks", "spans", "f1", "IOB2", splits)
+
+
+def weak(home: DataHome) -> Dataset:
+    """`chunks` with weak labels."""
+    return replace(with_weak_sources(chunks(home)), name="canary_weak")
 
 
 def letters(home: DataHome) -> Dataset:
@@ -111,6 +117,7 @@ def plugins() -> Registry:
     common = {"summary": "", "reference": "", "licence": "", "protocol": ""}
     kinds = {
         "chunks": ("spans", "f1", "chunk39"),
+        "weak": ("spans", "f1", "chunk39"),
         "letters": ("tagging", "accuracy", "pixels3"),
         "joint": ("joint", "joint_f1", "zh_char"),
         "segmented": ("segmentation", "seg_f1", "zh_char"),
@@ -122,6 +129,7 @@ def plugins() -> Registry:
             task=task,
             metric=metric,
             featurizer=featurizer,
+            weak=("careful", "hasty") if name == "weak" else (),
             **common,
         )
         for name, (task, metric, featurizer) in kinds.items()

@@ -43,6 +43,10 @@ def _chunks(method: str, *settings: str, **given: Any) -> dict[str, Any]:
     return _on("canary_chunks", method, *settings, **given)
 
 
+def _weak(method: str, *settings: str, **given: Any) -> dict[str, Any]:
+    return _on("canary_weak", method, *settings, **given)
+
+
 def _letters(method: str, *settings: str, **given: Any) -> dict[str, Any]:
     return _on("canary_letters", method, *settings, **given)
 
@@ -146,6 +150,13 @@ RUNS: dict[str, dict[str, Any]] = {
     ),
     "pipeline": _joint("pipeline_st", *EXACT),
     "cluster features": _joint("cluster_features", "coarse=4", "fine=8", "cluster_min_count=2"),
+    "votes": _weak("weak_vote", *EXACT),
+    "fuzzy labels": _weak("fuzzy_crf", *EXACT),
+    "noisy channel": _weak("noisy_channel", *EXACT, "rounds=2"),
+    **{
+        f"soft targets, {name}": _weak("weak_soft", *EXACT, f"label_model={name}")
+        for name in ("crf", "dawid_skene", "hmm", "vote")
+    },
     # features learned from text, for any method
     "with clusters": _synth(
         "self_training", "brown_clusters.clusters=20", text_features=["brown_clusters"]

@@ -237,6 +237,18 @@ def test_real_tweets_lack_their_last_token() -> None:
     assert dataset.splits["test"].sentence(0, "word")[:3] == ["New", "Orleans", "Mother"]
 
 
+@pytest.mark.corpus
+def test_real_labels_from_dictionaries_are_weak() -> None:
+    dataset = real("wikigold_distant")
+    assert dataset.external is not None
+    (text,) = dataset.external()
+    begins = [label for label in text.column("weak:dictionary").strings() if label[0] == "B"]
+    assert len(begins) == 2_282
+    assert "label" not in text.columns
+    assert set(dataset.splits["train"].column("weak:dictionary").strings()) == {""}
+    assert "weak:dictionary" not in dataset.splits["test"].columns
+
+
 # --- PICO -----------------------------------------------------------------------------------------
 
 EBM = """\

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sslbench import DatasetInfo, RemoteFile
 from sslbench_datasets import references
 from sslbench_datasets.genes.info import UNITS
 from sslbench_datasets.upstream import GITHUB, Upstream, size
 
+#: the weak source: the labels that dictionaries give
+SOURCE = "dictionary"
 _COMMIT = f"{GITHUB}/cliang1453/BOND/32f26988a58ee44eb4f50772c6d6c6eb116c83cf"
 _LICENCE = "Apache-2.0 (the repository); the text is under the terms of its corpus"
 
@@ -24,6 +26,8 @@ class BondCorpus:
     gold: the files of train and test of the dataset: dev and test upstream.
     counts: (sentences, tokens, mentions) of `gold`.
     text_counts: (sentences, tokens) of `text`.
+    distant: (sentences, tokens, mentions) of `text` with its labels from dictionaries, which are
+        read as those of the weak source `SOURCE`; None = they are not read.
     """
 
     name: str
@@ -32,6 +36,7 @@ class BondCorpus:
     gold: dict[str, RemoteFile]
     counts: dict[str, tuple[int, int, int]]
     text_counts: tuple[int, int]
+    distant: tuple[int, int, int] | None = None
 
 
 _WIKIGOLD = Upstream("bond/wikigold_distant", f"{_COMMIT}/dataset/wikigold_distant", _LICENCE)
@@ -82,11 +87,17 @@ TWITTER = BondCorpus(
     text_counts=(2_393, 44_076),
 )
 
+WIKIGOLD_DISTANT = replace(WIKIGOLD, name="wikigold_distant", distant=(1_142, 25_819, 2_282))
+TWITTER_DISTANT = replace(TWITTER, name="twitter_distant", distant=(2_393, 44_076, 1_002))
+
 
 def _registration(
     corpus: BondCorpus, summary: str, reference: str, family: str, note: str
 ) -> DatasetInfo:
     train, test = (size(counts, *UNITS) for counts in corpus.counts.values())
+    labels = "come from dictionaries and are not read"
+    if corpus.distant is not None:
+        labels = f"come from dictionaries and are those of the weak source {SOURCE}"
     return DatasetInfo(
         name=corpus.name,
         summary=summary,
@@ -99,11 +110,12 @@ def _registration(
         protocol=(
             f"train = dev of BOND ({train}), test = test of BOND ({test}), both with gold labels;"
             " the unlabeled text is the rest of train followed by the words of BOND's train"
-            f" ({size(corpus.text_counts, 'sentences', 'tokens')}), whose labels come from"
-            f" dictionaries and are not read; {note}; no development split"
+            f" ({size(corpus.text_counts, 'sentences', 'tokens')}), whose labels {labels}; {note};"
+            " no development split"
         ),
         files=(corpus.tags, *corpus.gold.values(), corpus.text),
         family=family,
+        weak=() if corpus.distant is None else (SOURCE,),
     )
 
 
@@ -122,5 +134,19 @@ DATASETS: tuple[DatasetInfo, ...] = (
         "tweets",
         "BOND lacks the last token of each tweet, and joins a tweet of one token to the next, so"
         " that dev has 656 of 661 mentions of the shared task and test 3,439 of 3,473",
+    ),
+    _registration(
+        WIKIGOLD_DISTANT,
+        "wikigold with labels from dictionaries as a weak source",
+        references.BALASURIYA_2009,
+        "Wikipedia names",
+        "spans that begin with I- are written with B-",
+    ),
+    _registration(
+        TWITTER_DISTANT,
+        "twitter with labels from dictionaries as a weak source",
+        references.STRAUSS_2016,
+        "tweets",
+        "BOND's tweets lack their last token, see twitter",
     ),
 )

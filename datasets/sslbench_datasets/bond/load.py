@@ -1,8 +1,10 @@
-"""``wikigold`` and ``twitter``: names in Wikipedia and in tweets.
+"""Names in Wikipedia and in tweets, with labels from dictionaries or without.
 
 Sources: D. Balasuriya et al., Named entity recognition in Wikipedia, 2009; B. Strauss et al.,
 Results of the WNUT16 named entity recognition shared task, 2016; C. Liang et al., BOND, 2020.
-The labels of BOND's train come from dictionaries, so only its words are read here.
+The labels of BOND's train come from dictionaries: only its words are read, or, for the datasets
+``..._distant``, its labels as those of a weak source. The train of its folder BC5CDR-chem has the
+gold labels of that corpus, so no dataset is made of it.
 
 BOND's tweets are not those of the shared task (2,394, 1,000 and 3,850 tweets of 46,469, 16,261 and
 61,908 tokens): each lacks its last token, and one of a single token is the beginning of the next.
@@ -10,6 +12,7 @@ BOND's tweets are not those of the shared task (2,394, 1,000 and 3,850 tweets of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
@@ -27,7 +30,15 @@ from sslbench.engine.corpus import (
 from sslbench.engine.corpus.files import COPY_AGAIN, Source, source_name
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench_datasets.bond.info import TWITTER, WIKIGOLD, BondCorpus
+from sslbench.experiment.data.weak import PREFIX, unread
+from sslbench_datasets.bond.info import (
+    SOURCE,
+    TWITTER,
+    TWITTER_DISTANT,
+    WIKIGOLD,
+    WIKIGOLD_DISTANT,
+    BondCorpus,
+)
 from sslbench_datasets.loading import MENTIONS, SIZE, check_counts, digests, read_splits
 
 Decoded = TypeVar("Decoded")
@@ -50,39 +61,69 @@ def load_twitter(home: DataHome) -> Dataset:
     return _load(TWITTER, home)
 
 
+def load_wikigold_distant(home: DataHome) -> Dataset:
+    """Read Wikigold with weak labels; UserError as above."""
+    return _load(WIKIGOLD_DISTANT, home)
+
+
+def load_twitter_distant(home: DataHome) -> Dataset:
+    """Read the tweets with weak labels; UserError as above."""
+    return _load(TWITTER_DISTANT, home)
+
+
 def _load(corpus: BondCorpus, home: DataHome) -> Dataset:
     tags = read_tags(home.path(corpus.tags))
-    words: dict[str, Vocabulary] = {"word": Vocabulary()}
-    labels = Vocabulary()
+    words, labels, weak = Vocabulary(), Vocabulary(), Vocabulary()
 
     def read(source: Source) -> Corpus:
-        entries = read_entries(source, len(tags))
-        columns = {
-            "word": [entry.str_words for entry in entries],
-            "label": [[tags[tag] for tag in entry.tags] for entry in entries],
-        }
-        coded = Corpus.from_sentences(columns, {"word": words["word"], "label": Vocabulary()})
-        return convert_labels(coded, "IOB2", "IOB2", vocabulary=labels)
+        return _labeled(source, tags, words, labels)
 
+    splits = read_splits(home, corpus.gold, read, corpus.counts, MENTIONS)
+    external: Callable[[], Shards] = partial(_text, corpus, home, words, len(tags))
+    if corpus.distant is not None:
+        train = splits["train"]
+        splits["train"] = train.with_column(PREFIX + SOURCE, unread(train.n_tokens, weak))
+        external = partial(_weak_text, corpus, home, (words, weak), tags)
     return Dataset(
         name=corpus.name,
         task="spans",
         metric="f1",
         encoding="IOB2",
-        splits=read_splits(home, corpus.gold, read, corpus.counts, MENTIONS),
-        external=partial(_text, corpus, home, words, len(tags)),
+        splits=splits,
+        external=external,
         joined=True,
         metadata=digests(corpus.gold),
     )
 
 
-def _text(corpus: BondCorpus, home: DataHome, words: dict[str, Vocabulary], n_tags: int) -> Shards:
+def _labeled(source: Source, tags: list[str], words: Vocabulary, labels: Vocabulary) -> Corpus:
+    """The sentences of a file with labels in IOB2, coded by these vocabularies."""
+    entries = read_entries(source, len(tags))
+    columns = {
+        "word": [entry.str_words for entry in entries],
+        "label": [[tags[tag] for tag in entry.tags] for entry in entries],
+    }
+    coded = Corpus.from_sentences(columns, {"word": words, "label": Vocabulary()})
+    return convert_labels(coded, "IOB2", "IOB2", vocabulary=labels)
+
+
+def _text(corpus: BondCorpus, home: DataHome, words: Vocabulary, n_tags: int) -> Shards:
     """The words of train; UserError for a missing or malformed file or unexpected counts."""
     path = home.path(corpus.text)
     sentences = [entry.str_words for entry in read_entries(path, n_tags)]
-    text = Corpus.from_sentences({"word": sentences}, words)
+    text = Corpus.from_sentences({"word": sentences}, {"word": words})
     check_counts("text", SIZE.count(text), corpus.text_counts, SIZE.units, path)
     return CorpusShards(text)
+
+
+def _weak_text(
+    corpus: BondCorpus, home: DataHome, vocabularies: tuple[Vocabulary, Vocabulary], tags: list[str]
+) -> Shards:
+    """As `_text`, with labels from dictionaries. vocabularies: of words and of weak labels."""
+    path = home.path(corpus.text)
+    text = _labeled(path, tags, *vocabularies)
+    check_counts("text", MENTIONS.count(text), corpus.distant or (), MENTIONS.units, path)
+    return CorpusShards(text.with_column(PREFIX + SOURCE, text.column("label")).drop("label"))
 
 
 def read_tags(source: Source) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sslbench.cli.text import echo, labeled, table
+from sslbench.experiment.checks.guard import METRICS
 from sslbench.experiment.records.record import RunRecord
 
 _GROUPS = {"": "all", "_app": "L.app", "_notapp": "not L.app"}
@@ -33,6 +35,22 @@ def show_record(record: RunRecord) -> None:
         rows = coverage_rows(values)
         if rows:
             echo(table(rows, indent="    "))
+    for name, figures in record.audit.get("weak", {}).items():
+        echo(labeled(f"weak {name}", weak_line(figures)))
+
+
+def weak_line(figures: Mapping[str, Any]) -> str:
+    """What a weak source says, in words. figures: see `audit_weak`."""
+    line = f"labels {100 * figures['coverage']:.1f} % of the tokens of"
+    line += f" {figures['sentences']:,} sentences"
+    if figures["conflicts"]:
+        line += f", {100 * figures['conflicts']:.1f} % of them against another source"
+    for metric in METRICS.values():
+        if figures.get(metric) is not None:
+            line += f"; {metric} {100 * figures[metric]:.2f} on the labeled sentences"
+    if unseen := figures["unseen_labels"]:
+        line += f"; labels of no labeled sentence: {', '.join(unseen)}"
+    return line
 
 
 def coverage_rows(metrics: Mapping[str, float]) -> list[tuple[str, ...]]:

@@ -172,6 +172,7 @@ class DatasetInfo(Registration):
         corpora count a family once; "" = the dataset is a family of its own.
     tune: default tuning trials per method if all of train is labeled.
     draws: the data depend on the seed of the run, which `load` gets: seed s is draw s.
+    weak: names of the weak sources whose labels are columns ``weak:NAME`` of its text.
     """
 
     licence: str
@@ -185,6 +186,7 @@ class DatasetInfo(Registration):
     family: str = ""
     tune: int = 0
     draws: bool = False
+    weak: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "dataset"
 
@@ -255,6 +257,7 @@ class MethodInfo(Registration):
     needs_model: names of CAPABILITIES that a model must provide; runs with others are skipped.
     needs: parameters that have no default of use: runs that leave one empty are skipped.
     without_labels: whether it can learn without any labeled sentence; else such runs are skipped.
+    weak: whether it learns from weak labels; runs without any are skipped.
     cost: CPU seconds of a training divided by the baseline's, roughly; ``sslbench choose`` tries
         cheap methods first.
     """
@@ -265,6 +268,7 @@ class MethodInfo(Registration):
     needs_model: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     without_labels: bool = False
+    weak: bool = False
     cost: float = 10.0
 
     kind: ClassVar[str] = "method"
@@ -288,8 +292,13 @@ class MethodInfo(Registration):
             return f"for models that provide {', '.join(lacking)}, not {model.name}"
         return None
 
-    def lacks(self, params: Mapping[str, Any], labeled: int | str) -> str | None:
-        """Why the method cannot run with these parameters and labels; None if it can."""
+    def lacks(self, params: Mapping[str, Any], labeled: int | str, weak: bool) -> str | None:
+        """Why the method cannot run with these parameters and labels; None if it can.
+
+        weak: whether there are weak labels.
+        """
+        if self.weak and not weak:
+            return "without weak labels: name a column of them in --columns, e.g. word,weak:NAME"
         for name in self.needs:
             if not params.get(name):
                 return f"without its parameter {name}: give --set {self.name}.{name}=..."

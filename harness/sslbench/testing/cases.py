@@ -37,7 +37,7 @@ from sslbench.plugins.registrations import (
 )
 
 from .results import CheckSkipped, require
-from .toys import toy_dataset, toy_featurizer
+from .toys import toy_dataset, toy_featurizer, with_weak_sources
 
 _TARGET = "sslbench.testing:toy"
 _PREFERRED = ("tagging", "joint", "spans", "segmentation")
@@ -158,8 +158,12 @@ class MethodCase:
         return next(task for task in _PREFERRED if task in self.info.tasks)
 
     def toy(self, **options: Any) -> Dataset:
-        """The generated dataset of the method's task; see `toy_dataset`."""
-        return toy_dataset(self.task, **options)
+        """The generated dataset of the task, with weak labels for a method that learns from them.
+
+        options: see `toy_dataset`.
+        """
+        toy = toy_dataset(self.task, **options)
+        return with_weak_sources(toy) if self.info.weak and not options.get("codec") else toy
 
     @lazy
     def base(self) -> FittedCase:

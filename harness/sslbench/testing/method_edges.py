@@ -13,6 +13,7 @@ from msgspec import inspect
 from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.data.weak import without_weak
 
 from .cases import LABELED, FittedCase, MethodCase, external_text
 from .method_outputs import require_codes, unseen
@@ -23,7 +24,7 @@ def check_one_label(case: MethodCase) -> None:
     """The labeled sentences may all have one and the same label."""
     dataset = case.toy()
     label = dataset.splits["train"].column("label").vocabulary.strings[0]
-    train = _relabeled(dataset.splits["train"], label)
+    train = _relabeled(without_weak(dataset.splits["train"]), label)
     fitted = case.fit(replace(dataset, splits={**dataset.splits, "train": train}))
     predicted = set(fitted.predicted(dataset.splits["test"]))
     require(

@@ -21,6 +21,7 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import I64
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.data.weak import ABSTAINS, PREFIX, UNREAD, unread
 
 #: tokens made of these characters alone have one label under the constraint of `toy_dataset`
 CONSTRAINED = ".,!7"
@@ -127,6 +128,33 @@ def corpus_of(
         "label": Column(labels, labels.encode(label for _, label in tokens)),
     }
     return Corpus(columns, np.cumsum([0, *map(len, sentences)], dtype=np.int64))
+
+
+def with_weak_sources(dataset: Dataset) -> Dataset:
+    """The dataset with weak labels of train; no source has read its text from outside.
+
+    The source "careful" labels two thirds of the tokens of train and is right; "hasty" has read
+    every other sentence and labels all of its tokens, a fifth of them by chance.
+    """
+    train = dataset.splits["train"]
+    gold, rng = train.column("label"), np.random.default_rng(train.n_tokens)
+    labels = np.unique(gold.codes)
+    silent = len(gold.vocabulary)
+    careful = np.where(rng.random(train.n_tokens) < 2 / 3, gold.codes, silent)
+    chance = rng.choice(labels, train.n_tokens)
+    hasty = np.where(rng.random(train.n_tokens) < 0.2, chance, gold.codes)
+    hasty = np.where(sentence_ids(train.offsets) % 2, silent + 1, hasty)
+    words = Vocabulary([*gold.vocabulary.strings, ABSTAINS, UNREAD])
+    columns = {f"{PREFIX}{name}": codes for name, codes in (("careful", careful), ("hasty", hasty))}
+    for name, codes in columns.items():
+        train = train.with_column(name, Column(words, codes))
+    if dataset.external is None:
+        return replace(dataset, splits={**dataset.splits, "train": train})
+    text = Corpus.concatenate(list(dataset.external()))
+    for name in columns:
+        text = text.with_column(name, unread(text.n_tokens, words))
+    splits = {**dataset.splits, "train": train}
+    return replace(dataset, splits=splits, external=lambda: CorpusShards(text))
 
 
 def with_hidden_permuted(dataset: Dataset, hidden: I64, seed: int = 1) -> Dataset:

@@ -17,6 +17,9 @@ from sslbench.experiment.request.request import SchemeName
 #: names of separators; None = runs of white space
 SEPARATORS = {"space": None, "tab": "\t", "comma": ",", "semicolon": ";"}
 
+#: beginning of the name of a column with weak labels, see `sslbench.experiment.data.weak`
+WEAK = "weak:"
+
 _SAMPLE = 2**20
 _ENOUGH = 0.5  # share of lines with the expected number of columns
 _WORDS = 5  # most words in a cell
@@ -117,7 +120,8 @@ class Layout:
     @lazy
     def names(self) -> tuple[str, ...]:
         """The columns that the header names, "_" for others."""
-        return tuple(_COLUMN.get(name, "_") for name in self.header)
+        names = [name if name.startswith(WEAK) else _COLUMN.get(name, "_") for name in self.header]
+        return tuple(names)
 
     @lazy
     def sentence(self) -> int | None:

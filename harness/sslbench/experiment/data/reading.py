@@ -26,6 +26,7 @@ from sslbench.experiment.data.encoding import (
 )
 from sslbench.experiment.data.imports.files import import_file, kind_of
 from sslbench.experiment.data.layout import (
+    WEAK,
     Layout,
     Reading,
     adjacent_breaks,
@@ -71,9 +72,26 @@ def columns_in(file: Path, columns: Sequence[str], reading: Reading) -> tuple[st
         return ("word", "label")
     if is_conllu(file):
         return tuple(columns) if len(columns) == len(FIELDS) else ("word", "label")
-    layout = find_layout(_sample(file, reading), [len(columns)], file.name, reading)
-    named = layout is None or not layout.header or len(layout.header) == len(columns)
-    return tuple(columns) if layout is None or named else layout.names
+    layout = find_layout(_sample(file, reading), [*_rows_with(columns)], file.name, reading)
+    if layout is None or not layout.header or len(layout.header) == len(columns):
+        return tuple(columns)
+    weak = (name for name in columns if name.startswith(WEAK) and name not in layout.names)
+    return (*layout.names, *weak)
+
+
+def _rows_with(columns: Sequence[str], *, label: bool = True) -> dict[int, tuple[str, ...]]:
+    """The columns that the rows of a file may have, by their number.
+
+    They are all columns, or those without weak labels. label: False for a text without labels,
+    whose rows lack the label, or have something to skip in its place.
+    """
+    plain = [name for name in columns if not name.startswith(WEAK)]
+    forms = [tuple(columns), tuple(plain)]
+    if not label:
+        masked = [["_" if name == "label" else name for name in form] for form in forms]
+        without = [[name for name in form if name != "label"] for form in forms]
+        forms = [tuple(each) for pair in zip(masked, without, strict=True) for each in pair]
+    return {len(form): form for form in reversed(forms)}
 
 
 def _sample(file: Path, reading: Reading) -> bytes:
@@ -102,8 +120,10 @@ def read_file(
     text, notes = _decoded(file, reading)
     if is_conllu(file):
         return Read(read_words(file, text, columns, vocabularies), notes, lambda token: None)
-    layout = find_layout(text, [len(columns)], file.name, reading)
-    return read_table(file, text, layout or Layout(len(columns)), columns, vocabularies, notes)
+    rows = _rows_with(columns)
+    layout = find_layout(text, [*rows], file.name, reading) or Layout(len(columns))
+    names = rows.get(layout.width, tuple(columns))
+    return read_table(file, text, layout, names, vocabularies, notes)
 
 
 def _decoded(file: Path, reading: Reading) -> tuple[bytes, tuple[str, ...]]:
@@ -124,19 +144,18 @@ def read_text_file(
     shared = {name: words for name, words in vocabularies.items() if name != "label"}
     if kind_of(file) is not None:
         return _imported(file, shared, reading, labeled=False)
-    without = tuple(name for name in columns if name != "label")
-    masked = tuple("_" if name == "label" else name for name in columns)
+    rows = _rows_with(columns, label=False)
+    masked, words = rows[len(columns)], {name for name in columns if not name.startswith(WEAK)}
     text, notes = _decoded(file, reading)
     if is_conllu(file):
         return Read(read_words(file, text, masked, shared), notes, lambda token: None)
-    widths = [len(columns), len(without)]
-    layout = None if reading.raw else find_layout(text, widths, file.name, reading, False)
-    if layout is None and (reading.raw or (reading.raw is None and _is_prose(text, widths))):
-        return _prose(file, text, set(without) - {"_"}, shared, notes, task)
+    layout = None if reading.raw else find_layout(text, [*rows], file.name, reading, False)
+    if layout is None and (reading.raw or (reading.raw is None and _is_prose(text, [*rows]))):
+        return _prose(file, text, words - {"_", "label"}, shared, notes, task)
     layout = layout or Layout(len(columns))
+    names = rows.get(layout.width, masked)
     if layout.header:
-        masked = tuple(name if name in without else "_" for name in layout.names)
-    names = masked if layout.width == len(masked) else without
+        names = tuple(name if name in masked else "_" for name in layout.names)
     return read_table(file, text, layout, names, shared, notes)
 
 
@@ -146,12 +165,12 @@ def text_notes(file: Path, columns: Sequence[str], reading: Reading, task: str) 
         return (kind,)
     if is_conllu(file):
         return ()
-    n = len(columns)
+    widths = [*_rows_with(columns, label=False)]
     text = _sample(file, reading)
-    layout = None if reading.raw else find_layout(text, [n, n - 1], file.name, reading, False)
+    layout = None if reading.raw else find_layout(text, widths, file.name, reading, False)
     if layout is not None:
         return tuple(filter(None, [str(layout)]))
-    raw = reading.raw or (reading.raw is None and _is_prose(text, [n, n - 1]))
+    raw = reading.raw or (reading.raw is None and _is_prose(text, widths))
     kind = "characters" if default_split(task) == "characters" else "punctuation apart"
     return (f"running text, a sentence per line, {kind} (--no-raw: columns)",) if raw else ()
 

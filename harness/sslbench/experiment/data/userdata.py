@@ -6,13 +6,22 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from sslbench.engine.corpus import Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
+from sslbench.engine.corpus import (
+    Corpus,
+    CorpusShards,
+    Scheme,
+    Shards,
+    Vocabulary,
+    convert_labels,
+)
 from sslbench.engine.errors import UserError, printable
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.data.imports.files import KINDS, kind_of, parts_of
@@ -26,6 +35,8 @@ from sslbench.experiment.data.reading import (
     text_notes,
 )
 from sslbench.experiment.data.spelling import Spelling
+from sslbench.experiment.data.weak import without_weak
+from sslbench.experiment.data.weak_files import check_sources, with_weak
 from sslbench.plugins.registrations import FeaturizerInfo
 
 SPLITS: Mapping[str, tuple[str, ...]] = {
@@ -154,43 +165,59 @@ def load_user_data(
             f"no column is called label in --columns {','.join(columns)}",
             hint="e.g. --columns word,pos,label",
         )
+    check_sources(columns)
     vocabularies: dict[str, Vocabulary] = {}
     labeled = {split: file for split, file in files.items() if split != "unlabeled"}
     read = {
         split: read_file(file, columns, vocabularies, reading) for split, file in labeled.items()
     }
     scheme, spelling, splits = label_scheme(read, labeled, reading.scheme)
+    task, encoding, splits = recognize(splits, scheme)
+    written = partial(with_weak, columns=columns, schemes=(scheme, encoding), spelling=spelling)
+    rich = replace(read["train"], corpus=splits["train"])
+    splits = {name: without_weak(part) for name, part in splits.items()}
+    splits["train"] = written(rich, files["train"], vocabularies={})
     if "test" not in splits and cut:
-        splits["train"], splits["test"] = _cut(splits["train"], files["train"])
+        splits["train"], test = _cut(splits["train"], files["train"])
+        splits["test"] = without_weak(test)
         notice(
             f"{path}: no test file; {splits['test'].n_sentences} sentences of train, a fixed fifth,"
             " are held out for the test"
         )
-    task, encoding, splits = recognize(splits, scheme)
     raw = files.get("unlabeled")
     how = {files[split]: each.notes for split, each in read.items()}
     if raw is not None:
         how[raw] = text_notes(raw, columns, reading, task)
     text = splits["train"].drop("label")
     shared = {name: column.vocabulary for name, column in text.columns.items()}
-    facts: dict[str, Any] = {"source_scheme": scheme or "none"}
-    if any(map(is_conllu, files.values())):
-        facts["conllu"] = True
-    if form := _form(how):
-        facts["form"] = form
-    if spelling != Spelling():
-        facts["spelling"] = msgspec.to_builtins(spelling)
+
+    def external(file: Path) -> Shards:
+        text = read_text_file(file, columns, shared, reading, task)
+        return CorpusShards(written(text, file, vocabularies=shared))
+
     return Dataset(
         name=dataset_name(path),
         task=task,
         metric="accuracy" if task == "tagging" else "f1",
         encoding=encoding,
         splits=splits,
-        external=None
-        if raw is None
-        else lambda: CorpusShards(read_text_file(raw, columns, shared, reading, task).corpus),
-        metadata=facts,
+        external=None if raw is None else partial(external, raw),
+        metadata=_metadata(how, scheme, spelling),
     )
+
+
+def _metadata(
+    how: Mapping[Path, Sequence[str]], scheme: Scheme | None, spelling: Spelling
+) -> dict[str, Any]:
+    """What `load_user_data` says of the files. how: see `_form`."""
+    facts: dict[str, Any] = {"source_scheme": scheme or "none"}
+    if any(map(is_conllu, how)):
+        facts["conllu"] = True
+    if form := _form(how):
+        facts["form"] = form
+    if spelling != Spelling():
+        facts["spelling"] = msgspec.to_builtins(spelling)
+    return facts
 
 
 def _form(how: Mapping[Path, Sequence[str]]) -> str:
@@ -206,7 +233,7 @@ def _form(how: Mapping[Path, Sequence[str]]) -> str:
 
 def recognize(
     splits: dict[str, Corpus], scheme: Scheme | None
-) -> tuple[str, str | None, dict[str, Corpus]]:
+) -> tuple[str, Scheme | None, dict[str, Corpus]]:
     """Task, encoding, and the splits in that encoding.
 
     scheme: of the labels as they are; None for plain tags.

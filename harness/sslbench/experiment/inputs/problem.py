@@ -23,6 +23,7 @@ from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.spread import is_shared
 from sslbench.engine.types import F64, I32, Bool
 from sslbench.experiment.context.context import RunContext
+from sslbench.experiment.data.weak import without_weak
 
 if TYPE_CHECKING:
     from sslbench.engine.crf import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         TrainingParams,
     )
     from sslbench.experiment.inputs.problem_graph import HasGraphParams, ProblemGraph
+    from sslbench.experiment.inputs.weak import WeakSource
 
 
 FeaturesFrom = Literal["labeled", "labeled+unlabeled"]
@@ -222,6 +224,13 @@ class Problem(HoldsDev):
         first = self.labeled.n_sentences + head.unlabeled.n_sentences
         return head, text.between(first, text.n_sentences)
 
+    @property
+    def weak(self) -> tuple[WeakSource, ...]:
+        """The weak sources, with their labels of the labeled and then of the unlabeled text."""
+        from sslbench.experiment.inputs.weak import weak_sources
+
+        return weak_sources(self)
+
     def text(self, column: str) -> Corpus:
         """One column of the labeled sentences, then of the unlabeled ones, end to end."""
         parts = [self.labeled, *self.unlabeled]
@@ -366,5 +375,5 @@ def relabeled(corpus: Corpus, first: Sequence[str] = ()) -> Corpus:
 
 
 def without_labels(corpus: Corpus) -> Corpus:
-    """Copy a corpus without its labels: what `predict` gets."""
-    return corpus.drop("label").select(np.arange(corpus.n_sentences))
+    """Copy a corpus without its labels, gold and weak: what `predict` gets."""
+    return without_weak(corpus).drop("label").select(np.arange(corpus.n_sentences))

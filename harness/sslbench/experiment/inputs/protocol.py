@@ -12,6 +12,7 @@ from sslbench.engine.corpus import ChainedShards, CorpusShards, HeadShards, Head
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I32, I64
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.data.weak import without_weak
 from sslbench.experiment.inputs.folding import Fold, grouped_folds
 from sslbench.experiment.inputs.problem import Problem, relabeled
 from sslbench.experiment.records.record import FoldBy, ProtocolSpec, RunSpec
@@ -249,7 +250,7 @@ class Sample:
         alternatives = dict(self.dataset.alternatives)
         if "train" in alternatives:
             alternatives["test"] = alternatives["train"].select(train.offsets, held_out)
-        splits["test"] = train.select(held_out)
+        splits["test"] = without_weak(train.select(held_out))
         return replace(self.dataset, splits=splits, alternatives=alternatives, sentence_ids={})
 
     def text(self, sentences: I64) -> Shards:

@@ -152,7 +152,8 @@ class _Planner:
             data_path=None if path is None else str(path.resolve()),
             store=None if self.store is None else str(self.store.folder.resolve()),
             threads=request.threads_per_run,
-            skip_reason=misfit or info.lacks(spec.params, spec.protocol.labeled),
+            skip_reason=misfit
+            or info.lacks(spec.params, spec.protocol.labeled, bool(dataset.weak)),
             cut=self.cut,
             files=dataset.files,
             reading=reading_of(request),

@@ -26,6 +26,7 @@ from sslbench.experiment.data.userdata import (
     fitting_featurizers,
     load_user_data,
 )
+from sslbench.experiment.data.weak import source_names
 from sslbench.experiment.inputs.folding import folds, kept_together
 from sslbench.experiment.inputs.protocol import labeled_size, resolve_text
 from sslbench.experiment.planning.settings import dataset_options, parse_settings
@@ -47,6 +48,7 @@ class PlannedDataset:
     templates: those of a featurizer that is a file of the user; () for a registered one.
     tune: tuning trials by default.
     files: sha256 of its files by path.
+    weak: names of the weak sources with labels in its text.
     """
 
     name: str
@@ -57,6 +59,7 @@ class PlannedDataset:
     tune: int
     data: DataSpec
     files: dict[str, str]
+    weak: tuple[str, ...]
 
 
 def planned_datasets(
@@ -85,7 +88,9 @@ def _registered(name: str, request: RunRequest, plugins: Registry) -> PlannedDat
         return tuple(dataset.splits["train"].columns)
 
     features = _features(request.featurizer or info.featurizer, plugins, columns)
-    return PlannedDataset(name, info.task, info.metric, *features, info.tune, data, files)
+    return PlannedDataset(
+        name, info.task, info.metric, *features, info.tune, data, files, info.weak
+    )
 
 
 def _users_own(
@@ -116,8 +121,8 @@ def _users_own(
     files = file_hashes(path, find_files(path).values())
     features = _features(featurizer, plugins, lambda: columns)
     data = DataSpec(columns=columns)
-    name = dataset_name(path)
-    return PlannedDataset(name, dataset.task, dataset.metric, *features, 0, data, files)
+    name, weak = dataset_name(path), source_names(columns)
+    return PlannedDataset(name, dataset.task, dataset.metric, *features, 0, data, files, weak)
 
 
 def reading_of(request: RunRequest) -> Reading:

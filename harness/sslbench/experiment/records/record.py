@@ -283,7 +283,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     tuning: the trials, in order.  tuned: what tuning was and took.  trace: notes of the method.
     audit: sentences that occur in two parts of the data (key "duplicates", see `audit`),
         "violations" of the rules; "dev_labels": "used by the method" when it looked at development
-        labels.
+        labels; "weak": figures of the weak sources, see
+        `sslbench.experiment.checks.weak_audit.audit_weak`.
     warnings: what a reader of the result should know, a sentence each.
     """
 

@@ -61,7 +61,9 @@ class Call(_Named):
     data: PathLike | None = parameter(
         None, "Your own CoNLL file, or folder with train, dev, test and unlabeled files."
     )
-    columns: Sequence[str] = parameter(COLUMNS, "Columns of your own files; _ skips one.")
+    columns: Sequence[str] = parameter(
+        COLUMNS, "Columns of your own files; _ skips one, weak:NAME has weak labels."
+    )
     encoding: str | None = parameter(
         None, "Of your own files, e.g. utf-16 or latin-1. Default: seen in them.", metavar="NAME"
     )

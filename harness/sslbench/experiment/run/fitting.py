@@ -15,9 +15,11 @@ from sslbench.engine.lazy import lazy
 from sslbench.engine.types import I64
 from sslbench.experiment.checks.forecast import foresee
 from sslbench.experiment.checks.guard import is_better
+from sslbench.experiment.checks.weak_audit import audit_weak
 from sslbench.experiment.context.checkpoints import Checkpoints, checkpoint_folder
 from sslbench.experiment.context.context import RunContext, cpu_seconds
 from sslbench.experiment.data import DataHome
+from sslbench.experiment.data.weak import source_names
 from sslbench.experiment.identity import corpus_hash
 from sslbench.experiment.inputs.problem import DecodedTagger, Method, Problem, Tagger
 from sslbench.experiment.inputs.protocol import Sample, no_text
@@ -158,6 +160,8 @@ class LocalMethod(RunMethod):
         if run.checkpoints is not None:
             text = problem.unlabeled.n_sentences
             run.checkpoints = run.checkpoints.of(plain, corpus_hash(problem.labeled), text)
+        if source_names(problem.labeled.columns) and self.description.uses_unlabeled:
+            run.trace["weak_sources"] = audit_weak(problem)
         learned = self._learn(problem, run)
         if learned:
             reads = bool(getattr(self.cls, "uses_unlabeled", True))

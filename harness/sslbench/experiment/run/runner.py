@@ -127,6 +127,8 @@ def _run(session: Session, sample: Sample) -> tuple[RunRecord, dict[str, Scores]
         record.audit = {"duplicates": counts, "violations": []}
         if session.task.spec.data.columns is not None:
             record.audit["unseen_labels"] = unseen_labels(problem.labeled, splits["test"])
+        if "weak_sources" in record.trace:
+            record.audit["weak"] = record.trace.pop("weak_sources")
     if trained.fitted.used_dev:
         record.audit["dev_labels"] = "used by the method"
     return record, scored["test"].scores

@@ -29,6 +29,7 @@ from sslbench.experiment.checks.audit import audit_warnings, duplicates, unseen_
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.data.spelling import Spelling, in_known_spelling
 from sslbench.experiment.data.template_file import FILE_PREFIX
+from sslbench.experiment.data.weak import PREFIX
 from sslbench.experiment.inputs.problem import DecodedTagger, Tagger, predicted_marginals
 from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.inputs.text_features import KIND as FEATURED
@@ -110,6 +111,7 @@ def training_corpus(trained: Trained) -> TrainingCorpus:
     """The properties of the corpus of a training."""
     dataset = trained.sample.dataset
     columns = trained.sample.spec.data.columns or tuple(dataset.splits["train"].columns)
+    columns = tuple(name for name in columns if not name.startswith(PREFIX))
     scheme = dataset.metadata.get("source_scheme", dataset.encoding)
     return TrainingCorpus(
         columns,

@@ -1,0 +1,1 @@
+"""Methods that learn from weak labels (docs/weak.md)."""
