@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         RemoteFile,
         SimilarityInfo,
         TextFeaturesInfo,
+        WeakSourceInfo,
     )
 
     __version__: str
@@ -57,6 +58,7 @@ _HOMES = {
         "RemoteFile",
         "SimilarityInfo",
         "TextFeaturesInfo",
+        "WeakSourceInfo",
     ),
     # These import numpy.
     "sslbench.engine.parameters": (
@@ -118,6 +120,7 @@ __all__ = [
     "UserError",
     "Variance",
     "Vocabulary",
+    "WeakSourceInfo",
     "Weight",
     "__version__",
     "compare",

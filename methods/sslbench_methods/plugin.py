@@ -16,6 +16,7 @@ from sslbench import (
     ModelInfo,
     SimilarityInfo,
     TextFeaturesInfo,
+    WeakSourceInfo,
     hookimpl,
 )
 from sslbench_methods import references
@@ -178,6 +179,15 @@ word_vectors word_vectors.method:WordVectors
     {TURIAN_2010}; {LEVY_2014}
 """
 
+_WEAK_SOURCES = """
+gazetteer weak.sources:Gazetteer
+    phrases of a file with their types; the longest one at a place counts
+    {MINTZ_2009}
+patterns weak.sources:Patterns
+    regular expressions of a file with the types of what they match
+    {LISON_2020}
+"""
+
 _CHINESE: Fields = {"tasks": ("segmentation", "joint")}
 _FIRST_ORDER: Fields = {"needs_model": ("first_order",)}
 _READS_FEATURES: Fields = {"needs_model": ("features",)}
@@ -267,3 +277,9 @@ def sslbench_similarities() -> list[SimilarityInfo]:
 def sslbench_text_features() -> list[TextFeaturesInfo]:
     """Return the built-in features that are learned from text."""
     return [TextFeaturesInfo(**fields) for fields in _rows(_TEXT_FEATURES)]
+
+
+@hookimpl
+def sslbench_weak_sources() -> list[WeakSourceInfo]:
+    """Return the built-in sources of weak labels."""
+    return [WeakSourceInfo(**fields) for fields in _rows(_WEAK_SOURCES)]

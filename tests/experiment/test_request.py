@@ -21,13 +21,14 @@ SHARED = [
     *("method", "dataset", "data", "columns", "labeled", "unlabeled", "text", "params", "preset"),
     *("featurizer", "text_features", "model", "tune", "tune_cpu", "tune_by", "guard", "threads"),
     *("verbose", "encoding", "separator", "comment", "scheme", "raw", "label_names"),
+    "weak_sources",
 ]
 RUN = [
     *("seeds", "folds", "tune_seed", "store"),
     *("jobs", "timeout", "memory", "retry", "reuse", "executor"),
 ]
 #: option of a parameter whose name is not that of the option
-SPELLED = {"params": "set", "text_features": "with", "seeds": "seed"}
+SPELLED = {"params": "set", "text_features": "with", "weak_sources": "weak", "seeds": "seed"}
 #: keys of a table of a suite that are options of `sslbench run`
 SUITE = [
     *("text", "folds", "tune", "tune_cpu", "tune_seed", "tune_by"),

@@ -12,7 +12,7 @@ from sslbench.plugins.hooks import KINDS
 @click.command("list")
 @click.argument("kind", type=click.Choice(list(KINDS)), required=False)
 def command(kind: str | None) -> None:
-    """List methods, datasets, featurizers, models, similarities and text features.
+    """List methods, datasets, featurizers, models, similarities, text features and weak sources.
 
     With KIND, only lines of "name  summary".
     """

@@ -113,6 +113,11 @@ _FORMS: dict[str, dict[str, Any]] = {
         "default": ",".join,
         "shell_complete": named("text_features"),
     },
+    "weak_sources": {
+        "callback": _comma,
+        "default": ",".join,
+        "shell_complete": named("weak_sources"),
+    },
     "model": {"shell_complete": named("models")},
     "seeds": {"multiple": True, "type": SEED, "default": None},
     "memory": {"type": MEMORY},

@@ -204,7 +204,7 @@ def code_versions(spec: RunSpec, plugins: Registry) -> dict[str, str]:
 
     The components are "engine", "bench" and the plugins of the run: "method", "dataset",
     "featurizer", "model", "similarity", "guard" (the method that it may keep instead) and
-    "with NAME" for each text feature.
+    "with NAME" for each text feature, "weak NAME" for each weak source.
 
     Raises
     ------
@@ -230,6 +230,7 @@ def _registrations(spec: RunSpec, plugins: Registry) -> dict[str, Registration]:
         used["similarity"] = plugins.similarity(similarity)
     if spec.guard is not msgspec.UNSET:
         used["guard"] = plugins.method(spec.guard.method)
+    used |= {f"weak {name}": plugins.weak_source(name) for name in spec.weak_sources}
     return used | {f"with {name}": plugins.learner(name) for name in spec.learned}
 
 

@@ -30,6 +30,7 @@ from sslbench.plugins.registrations import (
     Registration,
     SimilarityInfo,
     TextFeaturesInfo,
+    WeakSourceInfo,
 )
 
 _FILE = "entry_points.txt"
@@ -107,6 +108,7 @@ KINDS: Mapping[str, type[Registration]] = {
     "models": ModelInfo,
     "similarities": SimilarityInfo,
     "text_features": TextFeaturesInfo,
+    "weak_sources": WeakSourceInfo,
 }
 MOST_REGISTRATIONS = 1000  # of a plugin
 _LONGEST_TRACEBACK = 20_000  # characters

@@ -27,6 +27,7 @@ from sslbench.plugins.registrations import (
     Registration,
     SimilarityInfo,
     TextFeaturesInfo,
+    WeakSourceInfo,
 )
 
 BLOCK_VARIABLE = "SSLBENCH_BLOCK"
@@ -79,6 +80,7 @@ class Registry:
     methods: dict[str, MethodInfo] = field(default_factory=dict)
     similarities: dict[str, SimilarityInfo] = field(default_factory=dict)
     text_features: dict[str, TextFeaturesInfo] = field(default_factory=dict)
+    weak_sources: dict[str, WeakSourceInfo] = field(default_factory=dict)
     problems: list[PluginProblem] = field(default_factory=list)
     blocked: list[Origin] = field(default_factory=list)
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
@@ -124,6 +126,10 @@ class Registry:
     def learner(self, name: str) -> TextFeaturesInfo:
         """The text features of this name; UserError with similar names if there are none."""
         return cast(TextFeaturesInfo, self.get("text_features", name))
+
+    def weak_source(self, name: str) -> WeakSourceInfo:
+        """The weak source of this name; UserError with similar names if there is none."""
+        return cast(WeakSourceInfo, self.get("weak_sources", name))
 
     def find(self, name: str) -> list[Registration]:
         """Registrations of any kind with this name; UserError with similar names if none has it."""

@@ -298,7 +298,7 @@ class MethodInfo(Registration):
         weak: whether there are weak labels.
         """
         if self.weak and not weak:
-            return "without weak labels: name a column of them in --columns, e.g. word,weak:NAME"
+            return "without weak labels: give --weak SOURCE, or columns weak:NAME in --columns"
         for name in self.needs:
             if not params.get(name):
                 return f"without its parameter {name}: give --set {self.name}.{name}=..."
@@ -325,3 +325,13 @@ class TextFeaturesInfo(Registration):
     """
 
     kind: ClassVar[str] = "text feature"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeakSourceInfo(Registration):
+    """A program that gives weak labels, for ``--weak``.
+
+    The interface of its target is `sslbench.experiment.inputs.weak_sources.WeakLabeler`.
+    """
+
+    kind: ClassVar[str] = "weak source"

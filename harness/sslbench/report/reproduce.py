@@ -14,6 +14,7 @@ from sslbench.experiment.planning.description import (
     learner_description,
     method_description,
     model_description,
+    source_description,
 )
 from sslbench.experiment.planning.settings import dataset_options
 from sslbench.experiment.records.record import RunSpec
@@ -27,6 +28,7 @@ class Commands:
         self._plugins = plugins
         self._params = cache(self._defaults)
         self._learned = cache(self._learned_defaults)
+        self._weak = cache(self._weak_defaults)
         self._of_model = cache(self._model_defaults)
 
     def command(
@@ -58,6 +60,10 @@ class Commands:
             words += ["--with", ",".join(spec.learned)]
         for name, params in spec.learned.items():
             words += self._settings(f"{name}.", params, self._learned(name))
+        if spec.weak_sources:
+            words += ["--weak", ",".join(spec.weak_sources)]
+        for name, params in spec.weak_sources.items():
+            words += self._settings(f"{name}.", params, self._weak(name))
         words += ["--guard"] * (spec.guard is not msgspec.UNSET)
         return shlex.join([*words, "--featurizer", spec.featurizer, "--model", spec.model])
 
@@ -77,6 +83,12 @@ class Commands:
     def _learned_defaults(self, name: str) -> dict[str, Any]:
         try:
             return learner_description(self._plugins, name, {}).params
+        except UserError:
+            return {}
+
+    def _weak_defaults(self, name: str) -> dict[str, Any]:
+        try:
+            return source_description(self._plugins, name, {}).params
         except UserError:
             return {}
 

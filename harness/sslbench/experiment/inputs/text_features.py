@@ -7,8 +7,9 @@ columns. The tagger does the same to the text that it labels, and is saved with 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
@@ -75,10 +76,13 @@ class TextFeatures(Protocol):
 
 @dataclass(frozen=True)
 class AnnotatedShards:
-    """Text whose shards get the columns of learned features when they are read."""
+    """Text whose shards get further columns when they are read.
+
+    annotate: gives a shard with these columns.
+    """
 
     shards: Shards
-    learned: tuple[Learned, ...]
+    annotate: Callable[[Corpus], Corpus]
 
     @property
     def n_sentences(self) -> int:
@@ -89,7 +93,7 @@ class AnnotatedShards:
         return self.shards.n_tokens
 
     def __iter__(self) -> Iterator[Corpus]:
-        return (annotated(shard, self.learned) for shard in self.shards)
+        return map(self.annotate, self.shards)
 
 
 def annotated(corpus: Corpus, learned: Sequence[Learned]) -> Corpus:
@@ -122,7 +126,7 @@ def on_features(problem: Problem, learned: Sequence[Learned], *, text: bool = Tr
     return replace(
         problem,
         labeled=annotated(problem.labeled, learned),
-        unlabeled=AnnotatedShards(unlabeled, learned),
+        unlabeled=AnnotatedShards(unlabeled, partial(annotated, learned=learned)),
         dev=None if dev is None else annotated(dev, learned),
         featurizer=TemplateFeaturizer(
             [*featurizer.templates, *more], joined_dense(featurizer.dense, learned)

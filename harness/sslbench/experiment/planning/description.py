@@ -60,13 +60,25 @@ def learner_description(
     plugins: Registry, name: str, fixed: Mapping[str, Any]
 ) -> MethodDescription:
     """Describe features that are learned from text; UserError if they cannot be loaded."""
+    return _with_params(plugins, ("text_features", name), fixed)
+
+
+def source_description(plugins: Registry, name: str, fixed: Mapping[str, Any]) -> MethodDescription:
+    """Describe a source of weak labels; UserError if it cannot be loaded."""
+    return _with_params(plugins, ("weak_sources", name), fixed)
+
+
+def _with_params(
+    plugins: Registry, what: tuple[str, str], fixed: Mapping[str, Any]
+) -> MethodDescription:
+    """The parameters of a registration. what: its kind and name."""
 
     def described() -> MethodDescription:
-        learner = plugins.learner(name).load()
-        params = msgspec.to_builtins(make_params(learner, fixed))
-        return MethodDescription(params, files=file_params(learner.Params))
+        target = plugins.get(*what).load()
+        params = msgspec.to_builtins(make_params(target, fixed))
+        return MethodDescription(params, files=file_params(target.Params))
 
-    return _apart(plugins, ("text_features", name), described, MethodDescription)
+    return _apart(plugins, what, described, MethodDescription)
 
 
 def model_description(plugins: Registry, name: str, fixed: Mapping[str, Any]) -> MethodDescription:

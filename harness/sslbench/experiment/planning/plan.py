@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -23,6 +23,7 @@ from sslbench.experiment.planning.description import (
     learner_description,
     method_description,
     model_description,
+    source_description,
 )
 from sslbench.experiment.planning.planned_data import (
     LoadedData,
@@ -131,7 +132,7 @@ class _Planner:
     def tasks(self, datasets: list[PlannedDataset]) -> list[RunTask]:
         """One per dataset, seed and method; UserError for what does not fit."""
         request = self.request
-        others = [*request.datasets, *request.text_features, self.model]
+        others = [*request.datasets, *request.text_features, *request.weak_sources, self.model]
         check_settings(request.settings, self.plugins, request.methods, others)
         cells = product(datasets, request.seeds, request.methods)
         return [self.task(dataset, seed, method) for dataset, seed, method in cells]
@@ -153,7 +154,9 @@ class _Planner:
             store=None if self.store is None else str(self.store.folder.resolve()),
             threads=request.threads_per_run,
             skip_reason=misfit
-            or info.lacks(spec.params, spec.protocol.labeled, bool(dataset.weak)),
+            or info.lacks(
+                spec.params, spec.protocol.labeled, bool(dataset.weak or request.weak_sources)
+            ),
             cut=self.cut,
             files=dataset.files,
             reading=reading_of(request),
@@ -169,8 +172,9 @@ class _Planner:
         protocol = self._protocol(dataset, seed)
         params, search, inputs = self._params(method, protocol.tuned)
         learned, more = self._learned
+        weak, of_weak = self._weak if self.plugins.method(method).weak else ({}, {})
         model = self._of_model
-        files = input_hashes(model.params, model.files)
+        files = input_hashes(model.params, model.files) | of_weak
         return RunSpec(
             method=method,
             dataset=dataset.name,
@@ -185,6 +189,7 @@ class _Planner:
             guard=self._guard(method),
             model_params=model.params or msgspec.UNSET,
             text_features=learned or msgspec.UNSET,
+            weak=weak or msgspec.UNSET,
             inputs={**inputs, **more, **files} or msgspec.UNSET,
         )
 
@@ -223,12 +228,22 @@ class _Planner:
     @lazy
     def _learned(self) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
         """All parameters of the features that are learned from text, and hashes of their files."""
+        return self._all_params(self.request.text_features, learner_description)
+
+    @lazy
+    def _weak(self) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+        """All parameters of the sources of weak labels, and hashes of their files."""
+        return self._all_params(self.request.weak_sources, source_description)
+
+    def _all_params(
+        self, names: Iterable[str], describe: Describe
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
         params: dict[str, dict[str, Any]] = {}
         files: dict[str, str] = {}
-        for name in sorted(set(self.request.text_features)):
-            learner = self._owned(name, learner_description)
-            params[name] = learner.params
-            files |= input_hashes(learner.params, learner.files)
+        for name in sorted(set(names)):
+            described = self._owned(name, describe)
+            params[name] = described.params
+            files |= input_hashes(described.params, described.files)
         return params, files
 
     @lazy

@@ -210,6 +210,8 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model_params: all parameters of the model; unset for a model without.
     text_features: all parameters of features that are learned from text, by name; unset without.
     inputs: sha256 of the files that parameters name, by path; unset without.
+    weak: all parameters of programs that give weak labels, by name, for a method that learns from
+        them; unset without.
     """
 
     method: str
@@ -226,11 +228,12 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model_params: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     text_features: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
     inputs: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    weak: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def title(self) -> str:
-        """The method, the features learned from text, and whether it is guarded, for people."""
-        name = " + ".join([self.method, *self.learned])
+        """The method, learned features, weak sources, and whether it is guarded, for people."""
+        name = " + ".join([self.method, *self.learned, *self.weak_sources])
         return name if self.guard is msgspec.UNSET else f"{name} (guarded)"
 
     @property
@@ -242,6 +245,11 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def learned(self) -> dict[str, dict[str, Any]]:
         """`text_features`, {} without."""
         return {} if self.text_features is msgspec.UNSET else self.text_features
+
+    @property
+    def weak_sources(self) -> dict[str, dict[str, Any]]:
+        """`weak`, {} without."""
+        return {} if self.weak is msgspec.UNSET else self.weak
 
     @property
     def features(self) -> str:

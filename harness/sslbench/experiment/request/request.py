@@ -103,6 +103,13 @@ class Call(_Named):
         option="--set",
         metavar="KEY=VALUE",
     )
+    weak_sources: Names = parameter(
+        (),
+        "Sources of weak labels, for methods that learn from them; see sslbench list weak_sources."
+        " NAME.KEY in `params` sets a parameter of one.",
+        option="--weak",
+        metavar="NAME,NAME",
+    )
     threads: int | None = parameter(
         None, "Per run; results do not depend on it. Default: cores / `jobs`.", least=1
     )
@@ -112,6 +119,7 @@ class Call(_Named):
         self._replace(
             columns=tuple(self.columns),
             label_names=tuple(self.label_names),
+            weak_sources=names(self.weak_sources),
             labeled=parse_labeled(str(self.labeled)),
             unlabeled=None if cap is None else parse_unlabeled(str(cap)),
         )

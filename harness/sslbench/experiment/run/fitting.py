@@ -24,6 +24,7 @@ from sslbench.experiment.identity import corpus_hash
 from sslbench.experiment.inputs.problem import DecodedTagger, Method, Problem, Tagger
 from sslbench.experiment.inputs.protocol import Sample, no_text
 from sslbench.experiment.inputs.text_features import FeaturedTagger, Learned, on_features
+from sslbench.experiment.inputs.weak_sources import with_sources
 from sslbench.experiment.planning.description import MethodDescription, describe, make_params
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import GuardSpec, RunSpec, content_id
@@ -154,7 +155,8 @@ class LocalMethod(RunMethod):
 
     def fit(self, training: Training, run: RunContext) -> Fitted:
         """See `RunMethod`."""
-        problem = training.problem
+        problem = self._with_sources(training.problem)
+        training = replace(training, problem=problem)
         values = make_params(self.cls, {**self.spec.params, **training.params})
         plain = msgspec.to_builtins(values)
         if run.checkpoints is not None:
@@ -188,6 +190,17 @@ class LocalMethod(RunMethod):
             if not is_better(problem, guard, method, partial(_fit, other, theirs), run):
                 return _fit(other, theirs, problem, run)
         return _fit(self.cls, values, problem, run)
+
+    def _with_sources(self, problem: Problem) -> Problem:
+        """The problem with the weak labels of programs, if the run has any."""
+        if not self.spec.weak_sources:
+            return problem
+        sources = {name: self.plugins.weak_source(name).load() for name in self.spec.weak_sources}
+        params = self.spec.weak_sources
+        return with_sources(
+            problem,
+            {name: (cls(), make_params(cls, params[name])) for name, cls in sources.items()},
+        )
 
     def _learn(self, problem: Problem, run: RunContext) -> dict[str, Learned]:
         """Features learned from the text, by name; trials of tuning on one text share them."""
