@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-import sslbench
+import sslbench.engine
 import sslbench_datasets
 import sslbench_methods
 from sslbench.engine.compilation import compiled
@@ -78,7 +78,7 @@ def test_kernels_with_bounds_checks(tmp_path: Path) -> None:
 
 
 DECORATORS = {"njit", "kernel", "inline_kernel", "parallel_kernel"}
-PACKAGES = (sslbench, sslbench_methods, sslbench_datasets)
+PACKAGES = (sslbench.engine, sslbench_methods, sslbench_datasets)
 SOURCES = [(p.__name__, file) for p in PACKAGES for file, _ in compiled._kernel_sources(p.__name__)]
 
 
@@ -111,6 +111,14 @@ def test_every_file_with_kernels_is_a_kernel_source(package: ModuleType) -> None
     for path in root.rglob("*.py"):
         with_kernels = re.search(r"^@(njit|(\w+_)?kernel)\b", path.read_text(), re.MULTILINE)
         assert not with_kernels or path.relative_to(root).as_posix() in files, path
+
+
+def test_the_bench_has_no_kernels() -> None:
+    """The key of the package sslbench is of the kernels of its engine."""
+    engine = Path(sslbench.engine.__file__).parent
+    for path in engine.parent.rglob("*.py"):
+        if not path.is_relative_to(engine):
+            assert not re.search(r"^@(njit|(\w+_)?kernel)\b", path.read_text(), re.MULTILINE), path
 
 
 def _name(decorator: ast.expr) -> str:

@@ -21,6 +21,7 @@ FAST = {
     "max_iterations": 20,
     "joint_iterations": 10,
     "m_iterations": 10,
+    "crossed": False,
 }
 #: numbers of clusters that the few words of the generated text allow
 CLUSTERS = {"coarse": 3, "fine": 8, "dimensions": 4}

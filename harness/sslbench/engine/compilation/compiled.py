@@ -50,7 +50,8 @@ R = TypeVar("R")
 
 start_clock()
 config: Any = numba.config
-ENGINE = "sslbench"
+#: the packages of the kernels that those of every package may call
+ENGINE, ENGINE_OF = "sslbench.engine", "sslbench"
 #: of all kernels
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 #: are accesses to arrays checked?
@@ -191,7 +192,7 @@ def _ready(parent: Path, name: str) -> Path:
 
 def _key(package: str) -> str:
     digest = hashlib.sha256(b"checked" if BOUNDS else b"")
-    for name in sorted({ENGINE, package}):
+    for name in sorted({ENGINE, ENGINE if package == ENGINE_OF else package}):
         for file, content in _kernel_sources(name):
             digest.update(f"{name}/{file}\0{len(content)}\0".encode() + content)
     libraries = [f"{name} {version(name)}" for name in ("numba", "llvmlite", "numpy")]
