@@ -31,7 +31,7 @@ def test_another_text_is_refused_before_anything_is_done(
     ("problem", "line"),
     [
         (OSError(24, "Too many open files"), "too many open files; raise the limit"),
-        (OSError(28, "No space left on device"), "no space left for the output; free some"),
+        (OSError(28, "No space left on device"), "No space left on device"),
         (MemoryError(), "out of memory; free some"),
         (RuntimeError("can't start new thread"), "out of memory; free some"),
     ],

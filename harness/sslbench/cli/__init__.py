@@ -1,17 +1,24 @@
 """The command line. Each command is a module that is imported when it is used.
 
 Exit status: 0 done; 1 a failure, such as an internal error; 2 wrong usage or bad input, reported in
-one line. ``--debug`` shows the traceback of any error.
+one line; 128 and the number of a signal. ``--debug`` shows the traceback of any error.
 """
 
 from __future__ import annotations
 
-import errno
+import sys
 from importlib import import_module
 from typing import Any
 
 import click
 
+from sslbench.cli.as_process import (
+    Interrupted,
+    in_words,
+    interrupted_by_signals,
+    prepare_streams,
+    unwritten,
+)
 from sslbench.engine.errors import UserError, shortened
 from sslbench.engine.variables import check_limits, check_variables
 
@@ -72,6 +79,10 @@ class LazyGroup(click.Group):
             return super().make_context(*given, **more)
         except click.ClickException as problem:
             raise _printable(problem) from None
+        except (click.exceptions.Exit, BrokenPipeError):
+            raise
+        except OSError as problem:  # of --help and --version
+            raise _reported(problem) from problem
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; report errors in one line on standard error and by the exit status."""
@@ -86,28 +97,24 @@ class LazyGroup(click.Group):
             raise _printable(problem) from None
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
+        except Interrupted as stopped:
+            click.echo(f"sslbench: ended by {stopped}", err=True)
+            raise click.exceptions.Exit(stopped.exit_status) from stopped
         except Exception as problem:
             if ctx.params.get("debug"):
                 raise
-            if (told := _told(problem)) is not None:
-                click.echo(f"sslbench: {told}", err=True)
-                raise click.exceptions.Exit(2) from problem
-            text = shortened(" ".join(f"{type(problem).__name__}: {problem}".split()))
-            click.echo(f"sslbench: internal error: {text} (--debug shows where)", err=True)
-            raise click.exceptions.Exit(1) from problem
+            raise _reported(problem) from problem
 
 
-def _told(problem: Exception) -> UserError | None:
-    """The error in words for the user, if it is due to the input or to the limits of the shell."""
-    if isinstance(problem, OSError) and problem.errno in (errno.EMFILE, errno.ENFILE):
-        return UserError("too many open files", hint="raise the limit, see ulimit -n")
-    if isinstance(problem, OSError) and problem.filename and problem.strerror:
-        return UserError(problem.strerror, file=problem.filename)  # e.g. not writable
-    if isinstance(problem, OSError) and problem.errno == errno.ENOSPC:
-        return UserError("no space left for the output", hint="free some")
-    if isinstance(problem, MemoryError) or "can't start new thread" in str(problem):
-        return UserError("out of memory", hint="free some, or see ulimit -v and ulimit -u")
-    return problem if isinstance(problem, UserError) else None
+def _reported(problem: Exception) -> click.exceptions.Exit:
+    """Write an error in one line to standard error; return the end of the command."""
+    problem = in_words(problem)
+    if isinstance(problem, UserError):
+        click.echo(f"sslbench: {problem}", err=True)
+        return click.exceptions.Exit(2)
+    text = shortened(" ".join(f"{type(problem).__name__}: {problem}".split()))
+    click.echo(f"sslbench: internal error: {text} (--debug shows where)", err=True)
+    return click.exceptions.Exit(1)
 
 
 def _printable(problem: click.ClickException) -> click.ClickException:
@@ -146,4 +153,16 @@ def cli(debug: bool) -> None:
 
 def main() -> None:
     """Run the command line (entry point of the ``sslbench`` script)."""
-    cli(prog_name="sslbench")
+    shown = prepare_streams()
+    status: Any = 0
+    with interrupted_by_signals():
+        try:
+            cli(prog_name="sslbench")
+        except SystemExit as end:
+            status = end.code
+    full = unwritten()
+    if not status and (full or not shown):
+        why = "it is closed" if full is None else full.strerror
+        click.echo(f"sslbench: the results cannot be written to standard output: {why}", err=True)
+        status = 1
+    sys.exit(status)

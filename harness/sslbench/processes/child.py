@@ -351,10 +351,19 @@ def run_body(body: Body, connection: Connection, *arguments: Any) -> NoReturn:
 def _main(
     connection: Connection, output: int | None, parent: int, body: Body, arguments: tuple[Any, ...]
 ) -> NoReturn:
+    _reset_signals()
     end_with(parent)
     if output is not None:
         _use_output(output, connection.fileno())
     run_body(body, connection, *arguments)
+
+
+def _reset_signals() -> None:
+    """End at the signals that the command handles; what it ignores stays ignored."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _use_output(output: int, other: int) -> None:
