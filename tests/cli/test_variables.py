@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from sslbench.engine.variables import CHECKPOINTS, NO_COMPILER, THREADS, checkpoint_seconds
+from sslbench.engine.variables import (
+    CHECKPOINTS,
+    NO_COMPILER,
+    THREADS,
+    checkpoint_seconds,
+    processors,
+)
 from support.command import sslbench
 
 
@@ -62,3 +70,14 @@ def test_numbers_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(CHECKPOINTS, text)
         assert checkpoint_seconds() == seconds
         assert sslbench("list", "models").exit_code == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux alone")
+def test_processors_that_are_not_allowed_are_not_counted() -> None:
+    allowed = os.sched_getaffinity(0)
+    assert processors() == len(allowed)
+    try:
+        os.sched_setaffinity(0, [min(allowed)])
+        assert processors() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)

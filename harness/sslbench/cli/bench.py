@@ -12,6 +12,7 @@ import click
 from sslbench.cli.options import THREADS, format_option
 from sslbench.cli.text import counted, echo
 from sslbench.engine.errors import UserError
+from sslbench.engine.variables import processors
 from sslbench.experiment.execute.startup import thread_variables
 
 _FOLDER = Path("tests", "benchmarks")
@@ -46,7 +47,7 @@ def command(rounds: int, threads: int | None, sentences: int, everything: bool, 
     """
     report = measure(
         rounds=rounds,
-        threads=threads or os.cpu_count() or 1,
+        threads=threads or processors(),
         sentences=sentences,
         everything=everything,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -11,6 +10,7 @@ from sslbench.cli.messages import tell
 from sslbench.cli.options import PATH, SECONDS
 from sslbench.cli.text import checked_registry, counted, echo
 from sslbench.engine.errors import UserError
+from sslbench.engine.variables import processors
 from sslbench.experiment.execute.startup import use_threads
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     downloaded. Exit status: 0 all passed, 1 a check failed, 2 wrong usage or unknown name.
     """
 
-    use_threads(max(2, os.cpu_count() or 1))  # results are compared between one thread and two
+    use_threads(max(2, processors()))  # results are compared between one thread and two
     plugins = checked_registry()
     results: list[CheckResult] = []
     named = plugins.find(given["name"])

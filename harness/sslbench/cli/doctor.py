@@ -16,6 +16,7 @@ import click
 from sslbench.cli.requirements import declared, unmet
 from sslbench.cli.text import table
 from sslbench.engine.files.folders import CACHE_VARIABLE, HOME_VARIABLE, cache_folder, data_folder
+from sslbench.engine.variables import processors
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
 
@@ -65,8 +66,10 @@ def _machine() -> Iterator[Finding]:
 
     memory = psutil.virtual_memory()
     free = f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB of memory free"
+    allowed, there = processors(), os.cpu_count()
+    of = "" if allowed == there else f" of {there}"
     state: Literal["ok", "wrong"] = "ok" if memory.available > _LEAST_FREE else "wrong"
-    yield Finding(state, "machine", f"{os.cpu_count()} processors ({processor()}), {free}")
+    yield Finding(state, "machine", f"{allowed}{of} processors ({processor()}), {free}")
     from sslbench.isolation.restrict import is_available
 
     if is_available():

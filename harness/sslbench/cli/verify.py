@@ -12,6 +12,7 @@ from sslbench.cli.messages import tell
 from sslbench.cli.options import JOBS, SECONDS, STORE, shared
 from sslbench.cli.text import checked_registry, counted, echo
 from sslbench.engine.errors import UserError
+from sslbench.engine.variables import processors
 from sslbench.plugins import registry
 
 if TYPE_CHECKING:
@@ -92,13 +93,12 @@ def replays(
     records: list[RunRecord], jobs: int, timeout: float | None
 ) -> Iterator[tuple[RunRecord, str, str]]:
     """(record, outcome, detail) of each record, as they come; same, different or refused."""
-    import os
 
     from sslbench.experiment.checks.replay import difference, replay_task
     from sslbench.experiment.execute.pool import run_all
     from sslbench.isolation.start import isolated
 
-    threads = max(1, (os.cpu_count() or 1) // jobs)
+    threads = max(1, processors() // jobs)
     originals = {record.run_id: record for record in records}
     refused: list[tuple[RunRecord, str, str]] = []
 

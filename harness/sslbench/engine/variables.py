@@ -1,4 +1,4 @@
-"""Environment variables and limits that are checked before anything is done.
+"""Environment variables and limits, which are checked before anything is done.
 
 Imports nothing heavy.
 """
@@ -39,6 +39,13 @@ def check_limits() -> None:
     if files != resource.RLIM_INFINITY and files < _LEAST_FILES:
         message = f"this shell allows {files} open files, fewer than {_LEAST_FILES}"
         raise UserError(message, hint="raise the limit: ulimit -n 1024")
+
+
+def processors() -> int:
+    """Return how many processors this process may use: not all, under taskset or a scheduler."""
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def checkpoint_seconds() -> float:

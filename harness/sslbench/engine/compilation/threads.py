@@ -20,6 +20,8 @@ from itertools import islice, pairwise
 from threading import local
 from typing import Generic, TypeVar
 
+from sslbench.engine.variables import processors
+
 T = TypeVar("T")
 R = TypeVar("R")
 _local = local()  # alone: kernels of this thread run in it alone
@@ -28,14 +30,14 @@ _limit = 0  # 0: as the environment says
 
 
 def number_of_threads() -> int:
-    """Return how many threads a kernel uses: as set, or ``$NUMBA_NUM_THREADS``, or one per core."""
+    """Return how many threads a kernel uses: as set, as ``$NUMBA_NUM_THREADS`` says, or all."""
     return _limit or int(os.environ.get("NUMBA_NUM_THREADS") or _cores())
 
 
 @cache
 def _cores() -> int:
-    """Return the number of cores, asked for once: the answer takes as long as a small kernel."""
-    return os.cpu_count() or 1
+    """Return the number of processors, asked for once: it takes as long as a small kernel."""
+    return processors()
 
 
 def set_number_of_threads(number: int) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from sslbench.engine.compilation.threads import set_number_of_threads
+from sslbench.engine.variables import processors
 from sslbench.plugins import Registry
 from sslbench.plugins.registered import built_in_plugins
 from sslbench.processes.fork_server import ForkServer, import_modules, may_fork
@@ -31,7 +32,7 @@ def use_threads(threads: int | None) -> int:
 
     Variables have no effect on libraries that are already imported.
     """
-    threads = threads or os.cpu_count() or 1
+    threads = threads or processors()
     if "numba" not in sys.modules:
         os.environ.update(thread_variables(threads))
     set_number_of_threads(threads)

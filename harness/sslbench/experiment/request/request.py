@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sslbench.engine.errors import UserError
+from sslbench.engine.variables import processors
 from sslbench.experiment.request.parameters import (
     HIDDEN,
     described,
@@ -267,7 +268,7 @@ class RunRequest(Execution, Draws, Options, Call):
     @property
     def threads_per_run(self) -> int:
         """`threads`, or its default."""
-        return self.threads or max(1, (os.cpu_count() or 1) // self.jobs)
+        return self.threads or max(1, processors() // self.jobs)
 
 
 @dataclass(frozen=True, kw_only=True)
