@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from sslbench.engine.crf.memory import check_weights
+from sslbench.engine.errors import UserError
 from support import peak_memory
 
 # Each call is made with a short sentence before, which compiles its kernels.
@@ -60,3 +62,17 @@ def test_long_sentences() -> None:
     found = json.loads(run.stdout)
     assert len(found) == 5
     assert {name: extra for name, extra in found.items() if extra > 100e6} == {}
+
+
+@pytest.mark.parametrize(
+    ("order", "observed", "hint"),
+    [
+        (1, False, "set state_support=observed, or raise min_count"),
+        (1, True, "raise min_count"),
+        (2, False, "use --model crf1, or fewer labels"),
+    ],
+)
+def test_a_model_that_does_not_fit_names_what_would(order: int, observed: bool, hint: str) -> None:
+    with pytest.raises(UserError, match=r"1500 labels would take .* GiB of memory") as caught:
+        check_weights(10**12, 1500, order, observed=observed)
+    assert str(caught.value).endswith(f"; {hint}")

@@ -82,7 +82,7 @@ class ChainModel:
             use_stop=use_stop,
             order=self.order,
         )
-        check_weights(layout.size, L, self.order)
+        check_weights(layout.size, L, self.order, observed=state_support == "observed")
         return ChainCRF(
             tuple(labels), index, layout, np.zeros(layout.size), transition_mask, label_constraint
         )

@@ -47,10 +47,14 @@ def check_sentence(tokens: int, n_labels: int, order: int) -> None:
     check_memory(needed, f"a sentence of {tokens:,} tokens with {n_labels} labels", hint)
 
 
-def check_weights(size: int, n_labels: int, order: int) -> None:
-    """UserError if a training of this many weights does not fit into memory."""
+def check_weights(size: int, n_labels: int, order: int, *, observed: bool) -> None:
+    """UserError if a training of this many weights does not fit into memory.
+
+    observed: have only pairs of attribute and label that were seen weights (`state_support`)?
+    """
     # a second-order batch of 4096 tokens sums triples of labels in groups of 512 tokens
     triples = (8 if order == 2 else 0) * n_labels**3
     needed = (WEIGHT_VECTORS * size + triples) * F64_BYTES
-    hint = "use --model crf1, or fewer labels" if order == 2 else "raise min_count"
+    less = "raise min_count" if observed else "set state_support=observed, or raise min_count"
+    hint = "use --model crf1, or fewer labels" if order == 2 else less
     check_memory(needed, f"a model of {size:,} weights and {n_labels} labels", hint)
