@@ -30,6 +30,9 @@ supervised supervised:Supervised 10
 self_training self_training:SelfTraining 2.5
     retrain on the model's own Viterbi labels until they no longer change
     {YAROWSKY_1995}
+selective_self_training selective_self_training:SelectiveSelfTraining 3
+    self-training on the tokens that the model is sure of, all labels of others
+    {ZHANG_2021}; {CASCANTE_2021}
 jess_cm jess_cm.method:JessCM 6
     conditional random field whose potentials embed one HMM per template
     {SUZUKI_2008}

@@ -13,6 +13,10 @@ BROWN_1992 = (
     "P. Brown, V. Della Pietra, P. deSouza, J. Lai, R. Mercer: Class-based n-gram models of natural"
     " language. Computational Linguistics 18(4), 1992"
 )
+CASCANTE_2021 = (
+    "P. Cascante-Bonilla, F. Tan, Y. Qi, V. Ordonez: Curriculum labeling: revisiting"
+    " pseudo-labeling for semi-supervised learning. AAAI 2021"
+)
 CHIEU_2003 = (
     "H. L. Chieu, H. T. Ng: Named entity recognition with a maximum entropy approach. CoNLL 2003"
 )
@@ -92,4 +96,8 @@ ZENG_2013 = (
 ZHOU_2005 = (
     "Z.-H. Zhou, M. Li: Tri-training: exploiting unlabeled data using three classifiers. IEEE"
     " Transactions on Knowledge and Data Engineering 17(11), 2005"
+)
+ZHANG_2021 = (
+    "B. Zhang, Y. Wang, W. Hou, H. Wu, J. Wang, M. Okumura, T. Shinozaki: FlexMatch: boosting"
+    " semi-supervised learning with curriculum pseudo labeling. NeurIPS 2021"
 )

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from sslbench import Problem, RunContext, SearchAxis, TrainingParams, doc
-from sslbench.engine.crf import ChainCRF, EncodedProblem, HardLabels, SequenceModel
+from sslbench.engine.crf import ChainCRF, EncodedProblem, HardLabels, PartialLabels, SequenceModel
 from sslbench.engine.types import F64, I32
 from sslbench.method import FeaturesFrom
 
@@ -87,6 +87,15 @@ def changed_share(old: list[I32], new: list[I32]) -> float:
 def hard_targets(labels: I32, lengths: F64, weight: float) -> HardLabels:
     """Return labels int32[N] as a term, all sentences with one weight."""
     return HardLabels(labels, None if weight == 1.0 else np.full(len(lengths), weight))
+
+
+def partial_labels(labels: I32, n_labels: int, weights: F64) -> PartialLabels:
+    """Return labels int32[N], where -1 allows all, as a term of sentences with these weights."""
+    allowed = np.empty((len(labels), n_labels), np.bool_)
+    allowed[:] = labels[:, None] < 0
+    known = np.flatnonzero(labels >= 0)
+    allowed[known, labels[known]] = True
+    return PartialLabels(allowed, weights=weights)
 
 
 def certain(labels: I32, n_labels: int) -> F64:

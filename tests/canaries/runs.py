@@ -128,6 +128,12 @@ RUNS: dict[str, dict[str, Any]] = {
     "entropy of tokens": _synth(
         "entropy_regularization", *EXACT, "gamma=0.1", "entropy_of=token", "anneal=geometric"
     ),
+    **{
+        f"self-training, selected by {select}": _synth(
+            "selective_self_training", *EXACT, "rounds=2", f"select={select}"
+        )
+        for select in ("label", "threshold", "share")
+    },
     "jess_cm": _synth("jess_cm", *EXACT, "rounds=3"),
     "jess_cm, chunks": _chunks("jess_cm", "sign=free", "rounds=2"),
     "jess_cm, lambda": _synth("jess_cm", "m_step=lambda", "unknown=neutral", "rounds=2"),

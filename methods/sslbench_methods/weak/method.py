@@ -32,7 +32,7 @@ from sslbench.engine.crf import (
 from sslbench.engine.types import F64
 from sslbench.method import Sigma2
 
-from ..shared import train_supervised
+from ..shared import partial_labels, train_supervised
 from .label_models import dawid_skene, hidden_markov
 from .outcomes import Outcomes, majority, normalized
 from .prepared import WeakProblem
@@ -82,15 +82,14 @@ class WeakVote(WeakMethod):
 
     def train(self, weak: WeakProblem, params: Any, run: RunContext) -> None:
         """A token that no source labels is O in chunk tags, and unknown otherwise."""
-        votes = majority(weak.hidden, weak.problem.labels)
+        votes, labels = majority(weak.hidden, weak.problem.labels), weak.problem.labels
         if weak.problem.encoding is not None:
-            silent = weak.problem.labels.index("O") if "O" in weak.problem.labels else 0
+            silent = labels.index("O") if "O" in labels else 0
             votes = np.where(votes < 0, silent, votes).astype(np.int32)
-        parts = [
-            (
-                data,
-                HardLabels(part, weights) if (part >= 0).all() else _partial(part, weak, weights),
-            )
+        parts: Parts = [
+            (data, HardLabels(part, weights))
+            if (part >= 0).all()
+            else (data, partial_labels(part, len(labels), weights))
             for data, part, weights in weak.by_shard(votes, params.weight)
         ]
         train_on(weak, parts, params, run)
@@ -108,19 +107,10 @@ class FuzzyCRF(WeakMethod):
         if "O" in labels:
             votes = np.where(votes == labels.index("O"), -1, votes).astype(np.int32)
         parts = [
-            (data, _partial(part, weak, weights))
+            (data, partial_labels(part, len(labels), weights))
             for data, part, weights in weak.by_shard(votes, params.weight)
         ]
         train_on(weak, parts, params, run)
-
-
-def _partial(votes: Any, weak: WeakProblem, weights: F64) -> PartialLabels:
-    """Return the term of labels int32[n], where -1 allows all."""
-    allowed = np.empty((len(votes), len(weak.problem.labels)), np.bool_)
-    allowed[:] = votes[:, None] < 0
-    known = np.flatnonzero(votes >= 0)
-    allowed[known, votes[known]] = True
-    return PartialLabels(allowed, weights=weights)
 
 
 class NoisyChannel(WeakMethod):
