@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -17,7 +17,8 @@ from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.startup import use_threads
 
 if TYPE_CHECKING:
-    from sslbench.tagging.files import FileTagger
+    from sslbench.tagging.annotated import Annotator
+    from sslbench.tagging.scored import ScoredTagger
 
 _BLOCK = 2**20
 
@@ -32,6 +33,7 @@ _BLOCK = 2**20
     "separator", help="Of FILE: space, tab, comma, semicolon or a character. Default: seen in it."
 )
 @shared("comment")
+@shared("label_names")
 @click.option("--raw", is_flag=True, help="FILE is text with one sentence per line.")
 @click.option(
     "--split",
@@ -51,10 +53,9 @@ _BLOCK = 2**20
     "--format",
     "form",
     type=click.Choice(["conll", "jsonl", "html", "brat", "crfsuite"]),
-    default="conll",
-    show_default=True,
     help="A token per line; a JSON object per sentence; a page with colored spans; brat's .ann and"
-    " the text in .txt; labels and attributes for a converted model.",
+    " the text in .txt; labels and attributes for a converted model. Default: conll; for a file of"
+    " another program, its form.",
 )
 @THREADS
 def command(**given: Any) -> None:
@@ -63,31 +64,73 @@ def command(**given: Any) -> None:
     FILE has the columns of the training file; the label column may be missing. Otherwise the scores
     against it go to standard error. In CoNLL-U, the trained field is filled. All else is kept byte
     for byte. FILE may be of any length: it is read and written in parts.
+
+    JSON, parquet, DocBin (spaCy) and folders of brat come back with labels, too.
     """
-    file, out, form = given["file"], given["out"], given["form"]
+    file, form = given["file"], given["form"]
     if given["split"] and not given["raw"]:
         raise UserError("--split is for raw text", hint="give --raw, too")
     if form == "brat":
-        _check_standoff(file, out)
+        _check_standoff(file, given["out"])
     use_threads(given["threads"])
     plugins = checked_registry()
-    from sslbench.engine.files.atomic import replacing
-    from sslbench.experiment.data.layout import Reading
     from sslbench.experiment.run.saved import load_tagger
     from sslbench.tagging.annotated import Annotator
-    from sslbench.tagging.files import FileTagger
+    from sslbench.tagging.imports import kind_to_tag
 
     tagger = load_tagger(given["model"], plugins)
     annotator = Annotator(tagger, given["marginals"], given["nbest"], form == "crfsuite")
-    name = "standard input" if file == "-" else file
-    columns = names_in(given["columns"])
-    reading = Reading(given["encoding"], given["separator"], given["comment"])
-    work = FileTagger(annotator, name, form, given["raw"], given["split"] or "", columns, reading)
+    rows = file == "-" or given["raw"] or given["columns"] is not None
+    write = _write_rows if rows or kind_to_tag(Path(file)) is None else _write_imported
+    _report(write(annotator, given))
+
+
+def _write_rows(annotator: Annotator, given: dict[str, Any]) -> ScoredTagger:
+    """Tag a file with columns, or raw text."""
+    from sslbench.experiment.data.layout import Reading
+    from sslbench.tagging.files import FileTagger
+
+    file = given["file"]
+    work = FileTagger(
+        annotator,
+        "standard input" if file == "-" else file,
+        names_in(given["columns"]),
+        form=given["form"] or "conll",
+        raw=given["raw"],
+        split=given["split"] or "",
+        reading=Reading(given["encoding"], given["separator"], given["comment"]),
+    )
+    with _targets(given) as (target, text):
+        work.write_to(target, _blocks(file), text)
+    return work
+
+
+def _write_imported(annotator: Annotator, given: dict[str, Any]) -> ScoredTagger:
+    """Tag a file of another program."""
+    from sslbench.tagging.imports import ImportTagger, kind_to_tag
+
+    file, out, form = given["file"], given["out"], given["form"] or ""
+    work = ImportTagger(
+        annotator, file, form=form, encoding=given["encoding"], label_names=given["label_names"]
+    )
+    if out is not None and not form and kind_to_tag(Path(file)) == "brat":
+        work.write_folder(out)
+    else:
+        with _targets(given) as (target, text):
+            work.write_to(target, text)
+    return work
+
+
+@contextmanager
+def _targets(given: dict[str, Any]) -> Iterator[tuple[IO[bytes], IO[bytes] | None]]:
+    """The file for the results, and for brat the one for the text."""
+    from sslbench.engine.files.atomic import replacing
+
+    out = given["out"]
     with ExitStack() as files:
         target = sys.stdout.buffer if out is None else files.enter_context(replacing(out))
-        text = files.enter_context(replacing(out.with_suffix(".txt"))) if form == "brat" else None
-        work.write_to(target, _blocks(file), text)
-    _report(work)
+        brat = given["form"] == "brat"
+        yield target, files.enter_context(replacing(out.with_suffix(".txt"))) if brat else None
 
 
 def _check_standoff(file: str, out: Path | None) -> None:
@@ -107,7 +150,7 @@ def _blocks(file: str) -> Iterator[bytes]:
     return read_blocks(file, max_bytes=float("inf"))  # read in parts: memory is bounded
 
 
-def _report(work: FileTagger) -> None:
+def _report(work: ScoredTagger) -> None:
     """Write a line with the scores to standard error."""
     far, scores, form = work.warning(), work.scores(), work.form_line()
     if form:

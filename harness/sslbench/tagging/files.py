@@ -1,9 +1,9 @@
-"""Tag the text of a file in parts, and score it if it has labels."""
+"""Tag the text of a file in parts, and put the labels into it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import IO
@@ -13,57 +13,35 @@ from sslbench.engine.corpus.raw import default_split, raw_parts
 from sslbench.engine.corpus.sentence_parts import MAX_SENTENCE, Part, sentence_parts
 from sslbench.engine.corpus.tokens import corpus_of
 from sslbench.engine.errors import UserError
-from sslbench.engine.types import I32, I64
 from sslbench.experiment.data.encoding import UTF8, Recoded, encoding_title
 from sslbench.experiment.data.layout import Reading
 from sslbench.experiment.data.reading import is_conllu
-from sslbench.experiment.metrics import ratios
-from sslbench.experiment.run.saved import SavedTagger
-from sslbench.tagging.annotated import Annotator, Sentence
-from sslbench.tagging.familiarity import Familiarity
-from sslbench.tagging.forms import Columns, Form, Items, JsonLines, Page, Standoff, columns_of
+from sslbench.tagging.forms import columns_of
 from sslbench.tagging.inputs import ConlluInput, TableInput, TextInput, looks_like_conllu
+from sslbench.tagging.scored import ScoredTagger
 
 SEEN = Reading()  # nothing is said
 
 
 @dataclass
-class FileTagger:
+class FileTagger(ScoredTagger):
     """Tags one text, whose size memory does not limit, and sums its scores.
 
     Attributes
     ----------
-    name: of the text, for messages.
+    columns: of the text; () = those of the training file, with or without label.
     form: "conll", "jsonl", "html", "brat" or "crfsuite".
     raw: the text has a sentence per line, and no columns.  split: a key of
         `sslbench.engine.corpus.raw.SPLITS`; "" = by the task of the tagger.
-    columns: of the text; () = those of the training file, with or without label.
     reading: what the user says of the form of the text.
-    n_sentences: number of sentences so far.
     """
 
-    annotator: Annotator
-    name: str
     form: str = "conll"
     raw: bool = False
     split: str = ""
-    columns: tuple[str, ...] = ()
     reading: Reading = SEEN
-    n_sentences: int = 0
-    _fields: tuple[str, ...] = ()
-    _sums: I64 | int = 0
-    _has_label: bool = False  # whether the tagger has any of the labels
-    _unscored: UserError | None = None
-    _familiarity: Familiarity | None = field(init=False)
     _input: TextInput | None = None
     _recoded: Recoded | None = None
-
-    def __post_init__(self) -> None:
-        self._familiarity = Familiarity.of(self._tagger)
-
-    @property
-    def _tagger(self) -> SavedTagger:
-        return self.annotator.tagger
 
     def write_to(
         self, target: IO[bytes], blocks: Iterator[bytes], text: IO[bytes] | None = None
@@ -76,7 +54,7 @@ class FileTagger:
         if self.form == "conll" and not self.raw:
             self._extend(target, recoded)
         else:
-            form = self._form(text)
+            form = self._named_form(self.form, text)
             head = form.head()  # written once there is a sentence
             utf8 = iter(recoded)
             for corpus in self._raw(utf8) if self.raw else self._parts(utf8):
@@ -85,16 +63,6 @@ class FileTagger:
             target.write(head + form.foot() if self.n_sentences else b"")
         if not self.n_sentences:
             raise UserError("no token in the file: it is empty", file=self.name)
-
-    def _form(self, text: IO[bytes] | None) -> Form:
-        match self.form:
-            case "jsonl":
-                return JsonLines()
-            case "html":
-                return Page(self.name)
-            case "crfsuite":
-                return Items()
-        return Columns(self.annotator.n_best) if text is None else Standoff(text)
 
     def _extend(self, target: IO[bytes], recoded: Recoded) -> None:
         """Write the file itself with labels."""
@@ -148,54 +116,13 @@ class FileTagger:
         return self._input
 
     def _raw(self, blocks: Iterator[bytes]) -> Iterator[Corpus]:
+        self._check_words_only("raw text")
         self.columns = columns = self._tagger.columns
-        if len(columns) != 1:
-            message = f"the tagger reads {', '.join(columns)} of a token, raw text has words only"
-            raise UserError(message, hint="give a file with these columns, or another tagger")
         task = self._tagger.corpus.task if self._tagger.corpus else ""
         for sentences in raw_parts(blocks, self.split or default_split(task), self.name):
             yield corpus_of(sentences, columns)
 
-    def _tag(self, corpus: Corpus) -> Iterator[Sentence]:
-        return self.annotator.sentences(corpus, self._codes(corpus))
-
-    def _codes(self, corpus: Corpus) -> I32:
-        """Tag, count unknown words, and add to the scores if there are labels."""
-        codes = self._tagger.tag(corpus)
-        if self._familiarity is not None:
-            self._familiarity.add(corpus)
-        self.n_sentences += corpus.n_sentences
-        if "label" in self.columns and self._unscored is None:
-            self._score(corpus, codes)
-        return codes
-
-    def _score(self, corpus: Corpus, codes: I32) -> None:
-        try:
-            counts, has_label = self._tagger.counts(corpus, codes)
-        except UserError as problem:  # e.g. a column of placeholders
-            self._unscored = problem
-            return
-        table = counts.table()
-        self._fields, self._sums = table.fields, self._sums + table.rows.sum(axis=0)
-        self._has_label = self._has_label or has_label
-
     def form_line(self) -> str:
-        """Return how the text was read, in words; "" = UTF-8 with columns at white space."""
         layout = None if self._input is None else self._input.layout
         parts = [encoding_title(self._recoded.used if self._recoded else UTF8), str(layout or "")]
         return ", ".join(part for part in parts if part not in ("", UTF8))
-
-    def warning(self) -> str | None:
-        """Return a line on a text that is far from the training text; None if it is near."""
-        return None if self._familiarity is None else self._familiarity.warning()
-
-    def scores(self) -> dict[str, float] | str:
-        """Return the metrics in [0, 1], or the reason why there are none."""
-        if "label" not in self.columns:
-            read = ",".join(name for name in self.columns if name != "_")
-            return f"read as {read}, no label column to score"
-        if self._unscored is not None or not self._has_label:
-            why = self._unscored or "the tagger has none of its labels"
-            return f"the label column is not scored: {why}"
-        scores = ratios(self._sums, self._fields)
-        return {name: float(value) for name, value in scores.items()}

@@ -143,6 +143,20 @@ class Page(Form):
         return f"<mark style='background:{color}' title='{kind}{p}'>{escape(text)}{small}</mark>"
 
 
+def standoff_lines(
+    number: int, kind: str, place: tuple[int, int], text: str, confidence: float | None
+) -> str:
+    """Return the line of brat for a span, and one for its confidence.
+
+    number: of the span, from 1.  place: its start and end in characters.
+    """
+    kind = "_".join(kind.split()) or "chunk"  # brat's types are one word
+    line = f"T{number}\t{kind} {place[0]} {place[1]}\t{text}\n"
+    if confidence is None:
+        return line
+    return f"{line}#{number}\tAnnotatorNotes T{number}\tconfidence {confidence:.4f}\n"
+
+
 class Standoff(Form):
     """Spans as brat reads them: a file .ann beside the text, one sentence per line.
 
@@ -167,12 +181,10 @@ class Standoff(Form):
             self._spans += 1
             start = ends[span.start] - len(sentence.tokens[span.start]) - 1
             end = ends[span.end - 1] - 1
-            kind = "_".join(span.type.split()) or "chunk"  # brat's types are one word
-            place = f"{self._offset + start} {self._offset + end}"
-            lines.append(f"T{self._spans}\t{kind} {place}\t{line[start:end]}\n")
-            if span.confidence is not None:
-                note = f"AnnotatorNotes T{self._spans}\tconfidence {span.confidence:.4f}"
-                lines.append(f"#{self._spans}\t{note}\n")
+            place = (self._offset + start, self._offset + end)
+            lines.append(
+                standoff_lines(self._spans, span.type, place, line[start:end], span.confidence)
+            )
         self._text.write(line.encode())
         self._offset += len(line)
         return lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,13 +12,13 @@ import numpy as np
 from sslbench.engine.corpus import Corpus, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data.imports.items import Item
-from sslbench.experiment.data.imports.json_files import json_items
+from sslbench.experiment.data.imports.json_files import JsonFile, Names
 from sslbench.experiment.data.imports.label_names import names_beside
 from sslbench.experiment.data.imports.others import (
     annotated_texts,
     brat_items,
-    parquet_items,
-    spacy_items,
+    parquet_rows,
+    spacy_docs,
 )
 
 #: endings, and what their files are called
@@ -81,30 +81,12 @@ def import_file(
     UserError: with its place, for what is no sentence; for a file without sentences.
     """
 
-    def names(key: str) -> Sequence[str]:
-        return label_names or names_beside(file, key)
-
-    match kind_of(file):
-        case "brat":
-            items = brat_items(file)
-        case "parquet":
-            items = parquet_items(file, names)
-        case "JSON":
-            items = json_items(text, str(file), names)
-        case _:
-            items = spacy_items(file)
-    return _imported(items, file, vocabularies, labeled)
-
-
-def _imported(
-    items: Iterator[Item], file: Path, vocabularies: dict[str, Vocabulary], labeled: bool
-) -> Imported:
-    every = [item for item in items if item.words]
+    every = _items(file, text, names_for(file, label_names))
     used = [item for item in every if not (labeled and item.labels is None)]
     if not used:
         raise UserError("no sentence with labels" if labeled else "no sentence", file=file)
     for item in used:
-        _check(item)
+        check_item(item)
     columns = {"word": [item.words for item in used]}
     if labeled:
         columns["label"] = [item.labels or [] for item in used]
@@ -117,7 +99,26 @@ def _imported(
     return Imported(corpus, used, notes)
 
 
-def _check(item: Item) -> None:
+def names_for(file: Path, label_names: Sequence[str]) -> Names:
+    """Return the names of labels that are numbers: those given, or those beside the file."""
+    return lambda key: label_names or names_beside(file, key)
+
+
+def _items(file: Path, text: str, names: Names) -> list[Item]:
+    match kind_of(file):
+        case "brat":
+            return [item for notes in annotated_texts(file) for item in brat_items(notes)]
+        case "parquet":
+            _, rows = parquet_rows(file, names)
+            return [item for _, items in rows for item in items]
+        case "JSON":
+            return JsonFile.read(text, str(file), names).items
+        case _:
+            return [item for doc in spacy_docs(file)[1] for item in doc.items]
+
+
+def check_item(item: Item) -> None:
+    """UserError for a word or label that columns cannot say."""
     for text in (*item.words, *(item.labels or ())):
         if not text.strip() or not _UNREADABLE.isdisjoint(text):
             raise item.place.error(f"{text!r} is no token and no label", "remove or rename it")

@@ -27,18 +27,23 @@ class Place(NamedTuple):
         return UserError(f"{where}{message}", file=self.file, line=self.line, hint=hint)
 
 
+Offsets = Sequence[tuple[int, int]]
+
+
 class Item(NamedTuple):
     """A sentence.
 
     labels: one per word; None = the file has no labels for it.
     place: where the text stands that the sentence is a part of.
     extended: the text of the spans that ended inside a token.
+    offsets: start and end of each word in the text; () = the file has words.
     """
 
     words: list[str]
     labels: list[str] | None
     place: Place
     extended: tuple[str, ...] = ()
+    offsets: Offsets = ()
 
 
 class Span(NamedTuple):
@@ -51,9 +56,6 @@ class Span(NamedTuple):
     end: int
     type: str
     text: str | None = None
-
-
-Offsets = Sequence[tuple[int, int]]
 
 
 def text_items(text: str, spans: Iterable[Span] | None, place: Place) -> Iterator[Item]:
@@ -93,7 +95,7 @@ def token_item(text: str, tokens: Offsets, spans: Iterable[Span] | None, place: 
     """
     words = [text[start:end] for start, end in tokens]
     if spans is None:
-        return Item(words, None, place)
+        return Item(words, None, place, offsets=tokens)
     starts, ends = zip(*tokens, strict=True)
     labels, extended, before = ["O"] * len(tokens), [], ""
     for span in spans:
@@ -110,7 +112,7 @@ def token_item(text: str, tokens: Offsets, spans: Iterable[Span] | None, place: 
             extended.append(text[span.start : span.end])
         labels[first:last] = [f"B-{span.type}", *[f"I-{span.type}"] * (last - first - 1)]
         before = name
-    return Item(words, labels, place, tuple(extended))
+    return Item(words, labels, place, tuple(extended), tokens)
 
 
 def _trimmed(text: str, span: Span, place: Place) -> Span:

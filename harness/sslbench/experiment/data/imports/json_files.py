@@ -14,32 +14,68 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data.imports.items import Item, Place, Span, text_items, token_item
 
-_TAG_KEYS = ("ner_tags", "tags", "labels", "ner", "pos_tags", "upos", "chunk_tags")
+TAG_KEYS = ("ner_tags", "tags", "labels", "ner", "pos_tags", "upos", "chunk_tags")
 _TEXT_KEYS = ("text", "sentence", "content")
-_SPAN_KEYS = ("label", "labels", "spans", "entities")
+SPAN_KEYS = ("label", "labels", "spans", "entities")
 _LIST = re.compile(r'\s*\[(?!\s*")')  # ["text", ... is a line of spaCy 2
 _SPREAD = re.compile(r'\s*\{\s*\n|\s*\{\s*"\w+"\s*:\s*[\[{]?\s*\n')  # an object on many lines
 
 #: gives the names of labels that are numbers, by the key of the labels; [] = there are none
 Names = Callable[[str], Sequence[str]]
 
+#: an object of a file: a mapping, or a text and a mapping
+Value = Any
+ObjectKind = Literal["task", "words", "tokens", "text"]
 
-def json_items(text: str, file: str, names: Names) -> Iterator[Item]:
-    """Yield the sentences of a JSON file.
 
-    Raises
-    ------
-    UserError: with line or record, for text that is no JSON and an object that is none of those
-        above.
+@dataclass(frozen=True)
+class JsonFile:
+    """The content of a JSON file.
+
+    Attributes
+    ----------
+    values: those of a list, of the lines, or the only one.
+    form: "lines" with a value each, a "list", or one "value".
+    objects: the objects in the values, and the sentences of each.
     """
-    for value, place in _values(text, file):
-        for each, where in _objects(value, place):
-            yield from object_items(each, where, names)
+
+    values: list[Value]
+    form: Literal["lines", "list", "value"]
+    objects: list[tuple[Value, list[Item]]]
+
+    @classmethod
+    def read(cls, text: str, file: str, names: Names) -> JsonFile:
+        """Read a file.
+
+        Raises
+        ------
+        UserError: with line or record, for text that is no JSON and an object that is none of
+            those above.
+        """
+        values = list(_values(text, file))
+        objects = [each for value, place in values for each in _objects(value, place)]
+        return cls(
+            [value for value, _ in values],
+            _form(values[0][1] if values else Place(file, 1)),
+            [(value, list(object_items(value, place, names))) for value, place in objects],
+        )
+
+    @property
+    def items(self) -> list[Item]:
+        """The sentences of all objects."""
+        return [item for _, items in self.objects for item in items]
+
+
+def _form(place: Place) -> Literal["lines", "list", "value"]:
+    if place.line is not None:
+        return "lines"
+    return "value" if place.record is None else "list"
 
 
 def _values(text: str, file: str) -> Iterator[tuple[Any, Place]]:
@@ -65,10 +101,11 @@ def _parsed(text: str, place: Place) -> Any:
         raise place.error("is not JSON that can be read") from None
 
 
-def _objects(value: Any, place: Place) -> Iterator[tuple[dict[str, Any], Place]]:
+def _objects(value: Value, place: Place) -> Iterator[tuple[Value, Place]]:
     """The objects in a value of a file."""
     if isinstance(value, list) and [type(each) for each in value] == [str, dict]:
-        value = {"text": value[0], **value[1]}
+        yield value, place
+        return
     if not isinstance(value, dict):
         raise place.error("is no JSON object", "give one for each sentence or text")
     inner = next((value[key] for key in ("data", "annotations") if key in value), None)
@@ -83,36 +120,56 @@ def _is_sentence(value: Mapping[str, Any]) -> bool:
     return any(key in value for key in ("tokens", "words", *_TEXT_KEYS))
 
 
-def object_items(value: Mapping[str, Any], place: Place, names: Names) -> Iterator[Item]:
+def kind_of_object(value: Mapping[str, Any], place: Place) -> ObjectKind:
+    """Return what an object is: a task of Label Studio, words, text with tokens, or text.
+
+    UserError if it is none of those of the module.
+    """
+    if isinstance(value.get("data"), dict) and not _is_sentence(value):
+        return "task"
+    tokens, text = words_of(value), text_of(value)
+    if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
+        return "words"
+    if text is not None:
+        return "tokens" if isinstance(tokens, list) else "text"
+    keys = ", ".join(value) or "none"
+    hint = "tokens with tags or ner_tags, or text with spans: see docs/tagging.md"
+    raise place.error(f"an object with the keys {keys} is no sentence", hint)
+
+
+def object_items(value: Value, place: Place, names: Names) -> Iterator[Item]:
     """Yield the sentences of an object; UserError if it is none of those of the module."""
+    if isinstance(value, list):
+        value = {"text": value[0], **value[1]}
     if value.get("answer", "accept") != "accept":  # Prodigy: rejected or ignored
         return
-    if isinstance(value.get("data"), dict) and not _is_sentence(value):
-        yield from _label_studio(value, place)
-        return
-    tokens = value.get("tokens", value.get("words"))
-    text = _text_of(value)
-    if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
-        if tokens:
-            yield Item(tokens, _tags(value, len(tokens), place, names), place)
-    elif text is not None and isinstance(tokens, list):
-        yield from _prodigy(text, tokens, value.get("spans"), place)
-    elif text is not None:
-        key = next((key for key in _SPAN_KEYS if isinstance(value.get(key), list)), None)
-        spans = None if key is None else [_span(each, place) for each in value[key]]
-        yield from text_items(text, spans, place)
-    else:
-        keys = ", ".join(value) or "none"
-        hint = "tokens with tags or ner_tags, or text with spans: see docs/tagging.md"
-        raise place.error(f"an object with the keys {keys} is no sentence", hint)
+    tokens, text = words_of(value), text_of(value)
+    match kind_of_object(value, place):
+        case "task":
+            yield from _label_studio(value, place)
+        case "words":
+            if tokens:
+                yield Item(tokens, _tags(value, len(tokens), place, names), place)
+        case "tokens":
+            yield from _prodigy(text or "", tokens, value.get("spans"), place)
+        case "text":
+            key = next((key for key in SPAN_KEYS if isinstance(value.get(key), list)), None)
+            spans = None if key is None else [_span(each, place) for each in value[key]]
+            yield from text_items(text or "", spans, place)
 
 
-def _text_of(value: Mapping[str, Any]) -> str | None:
+def words_of(value: Mapping[str, Any]) -> Any:
+    """Return what an object has for its tokens; None = nothing."""
+    return value.get("tokens", value.get("words"))
+
+
+def text_of(value: Mapping[str, Any]) -> str | None:
+    """Return the text of an object; None = it has none."""
     return next((value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), None)
 
 
 def _tags(value: Mapping[str, Any], n: int, place: Place, names: Names) -> list[str] | None:
-    key = next((key for key in _TAG_KEYS if value.get(key) is not None), None)
+    key = next((key for key in TAG_KEYS if value.get(key) is not None), None)
     if key is None:
         return None
     tags = value[key]
@@ -167,9 +224,7 @@ def _span(value: object, place: Place) -> Span:
 
 
 def _label_studio(value: Mapping[str, Any], place: Place) -> Iterator[Item]:
-    data = value["data"]
-    texts = [each for each in data.values() if isinstance(each, str)]
-    text = texts[0] if len(texts) == 1 else _text_of(data)
+    text = task_text(value["data"])
     if text is None:
         raise place.error("a task without a text", 'data needs a key "text"')
     spans = None
@@ -182,3 +237,9 @@ def _label_studio(value: Mapping[str, Any], place: Place) -> Iterator[Item]:
     except (AttributeError, KeyError, TypeError):
         raise place.error("annotations are not those of Label Studio") from None
     yield from text_items(text, spans, place)
+
+
+def task_text(data: Mapping[str, Any]) -> str | None:
+    """Return the text of a task of Label Studio; None = it has none, or several."""
+    texts = [each for each in data.values() if isinstance(each, str)]
+    return texts[0] if len(texts) == 1 else text_of(data)
