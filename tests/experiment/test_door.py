@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,42 @@ def test_what_cannot_be_read_is_one_line_with_its_place(
 ) -> None:
     with pytest.raises(UserError, match=message):
         load(tmp_path, data)
+
+
+@pytest.mark.parametrize(
+    ("row", "given", "expected", "hint"),
+    [
+        ("a X", "word,pos,label", "2 columns where 3", "give --columns word,label"),
+        ("a,X", "word,pos,label", "2 columns where 3", "give --columns word,label"),
+        ("a P X", "word,label", "3 columns where 2", "give --columns word,pos,label"),
+        (
+            "a b\tP\tQ\tX",
+            "word,label",
+            "4 columns",
+            r"--columns word,_,_,label; _ leaves a column out",
+        ),
+        ("a", "word,label", "1 column where 2", "each line needs a word and its label"),
+    ],
+)
+def test_another_number_of_columns_says_what_reads_them(
+    tmp_path: Path, row: str, given: str, expected: str, hint: str
+) -> None:
+    file = tmp_path / "my.txt"
+    file.write_text(f"\n{row}\n{row}\n\n{row}\n")
+    with pytest.raises(UserError, match=rf"my\.txt:2: {expected}.* are expected; .*{hint}"):
+        load_user_data(file, tuple(given.split(",")))
+    names = re.search("columns ([a-z_,]+)", hint)
+    if names:
+        assert load_user_data(file, tuple(names[1].split(",")), cut=False)
+
+
+def test_unlabeled_text_of_other_columns_is_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("a P X\nb P X\n\na P X\n")
+    (tmp_path / "unlabeled.txt").write_text("a\nb\n\na\n")
+    data = load_user_data(tmp_path, ("word", "pos", "label"))
+    assert data.external is not None
+    with pytest.raises(UserError, match=r"txt:1: 1 column where 3 .*columns of the labeled files"):
+        list(data.external())
 
 
 def test_options_say_what_files_do_not(tmp_path: Path) -> None:

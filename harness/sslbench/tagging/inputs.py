@@ -99,11 +99,13 @@ class TableInput:
         return tuple(name if name in read else "_" for name in layout.names)
 
     def _strange(self, width: int, trained: Sequence[str]) -> UserError:
+        read = self.tagger.columns
+        example = ",".join([*read, *["_"] * (width - len(read))])
         return UserError(
             f"{width} column{'s' * (width != 1)}, but the tagger was trained on"
             f" {','.join(trained)} (label may be missing)",
             file=self.name,
-            hint="name them with --columns; _ skips one; --raw reads running text",
+            hint=f"name them, as in --columns {example}; _ skips one; --raw reads running text",
         )
 
     def _lines(self, text: bytes) -> list[int]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import msgspec
 
@@ -183,6 +184,43 @@ def find_layout(
     if reading.separator is None and best.separator is None:
         _refuse_both(lines, best.width, file)
     return best
+
+
+def check_width(file: Path, text: bytes, separator: str | None, columns: Sequence[str]) -> None:
+    """UserError for a text whose lines all have the same other number of columns.
+
+    columns: as named; without label for a file without labels, whose lines may lack it.
+    """
+    rows = [line for line in without_odd_blanks(text).split(b"\n") if _is_row(line)]
+    given = ["\t", None, ",", ";"] if separator is None else [checked_separator(separator)]
+    widths = [{_width(row, one) for row in rows} for one in given]
+    same = [min(each) for each in widths if len(each) == 1]
+    width = next((each for each in same if each > 1), min(same, default=0))
+    if width in (0, len(columns)):
+        return
+    message = f"{width} column{'s' * (width != 1)} where {len(columns)} ({', '.join(columns)})"
+    line = text.count(b"\n", 0, text.index(rows[0])) + 1
+    hint = _columns_hint(width, "label" in columns)
+    raise UserError(f"{message} are expected", file=file, line=line, hint=hint)
+
+
+def _width(row: bytes, separator: str | None) -> int:
+    """Number of columns; 0 for a damaged row."""
+    try:
+        return len(Layout(0, separator).fields(row))
+    except csv.Error:
+        return 0
+
+
+def _columns_hint(width: int, labeled: bool) -> str:
+    """What reads a file with so many columns."""
+    if not labeled:
+        return "give it the columns of the labeled files; label may be missing"
+    if width < 2:
+        return "each line needs a word and its label; a file called unlabeled has text alone"
+    usual = {2: "word,label", 3: "word,pos,label"}
+    names = usual.get(width) or ",".join(["word", *["_"] * (width - 2), "label"])
+    return f"give --columns {names}{'' if width in usual else '; _ leaves a column out'}"
 
 
 def _is_row(line: bytes) -> bool:

@@ -30,6 +30,7 @@ from sslbench.experiment.data.layout import (
     Layout,
     Reading,
     adjacent_breaks,
+    check_width,
     find_layout,
     without_odd_blanks,
 )
@@ -121,7 +122,10 @@ def read_file(
     if is_conllu(file):
         return Read(read_words(file, text, columns, vocabularies), notes, lambda token: None)
     rows = _rows_with(columns)
-    layout = find_layout(text, [*rows], file.name, reading) or Layout(len(columns))
+    layout = find_layout(text, [*rows], file.name, reading)
+    if layout is None:
+        check_width(file, text, reading.separator, columns)
+        layout = Layout(len(columns))
     names = rows.get(layout.width, tuple(columns))
     return read_table(file, text, layout, names, vocabularies, notes)
 
@@ -152,7 +156,9 @@ def read_text_file(
     layout = None if reading.raw else find_layout(text, [*rows], file.name, reading, False)
     if layout is None and (reading.raw or (reading.raw is None and _is_prose(text, [*rows]))):
         return _prose(file, text, words - {"_", "label"}, shared, notes, task)
-    layout = layout or Layout(len(columns))
+    if layout is None:
+        check_width(file, text, reading.separator, masked)
+        layout = Layout(len(columns))
     names = rows.get(layout.width, masked)
     if layout.header:
         names = tuple(name if name in masked else "_" for name in layout.names)
