@@ -18,6 +18,7 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.types import I64, Bool
 from sslbench.experiment.data import DataHome
 from sslbench.experiment.planning.values import typed_values
+from sslbench.experiment.request.words import in_words
 from sslbench_datasets.upstream import size
 
 Counts = tuple[int, ...]
@@ -92,7 +93,8 @@ def parse_options(dataset: str, options: Mapping[str, object], kind: type[Option
     try:
         return typed_values(kind, options, strict=True)
     except msgspec.ValidationError as error:
-        raise UserError(f"dataset {dataset}: {error}", hint=f"sslbench show {dataset}") from None
+        message = f"dataset {dataset}: {in_words(error, options, kind)}"
+        raise UserError(message, hint=f"sslbench show {dataset}") from None
 
 
 def check_draw(dataset: str, seed: int, n_draws: int) -> None:

@@ -166,7 +166,7 @@ def test_settings_are_typed_and_go_to_whom_they_belong(tmp_path: Path) -> None:
     for bad, message in [
         ("wieght=1", "did you mean weight"),
         ("weight", "key=value"),
-        ("weight=x", "Expected `float`"),
+        ("weight=x", "weight is 'x', but must be a number"),
         ("weight=-1", ">= 0"),
         ("other.weight=1", "is not part of this run"),
         ("toy.train=x", "option of toy"),

@@ -160,7 +160,7 @@ WRONG = [
     ({"printed": "about 80"}, "no number"),
     ({"verdict": "agrees"}, "the verdict is 'agrees', its numbers say 'open'"),
     ({"ours": "80", "verdict": "agrees"}, "a value without runs"),
-    ({"data": "similar"}, "Invalid enum value"),
+    ({"data": "similar"}, "data is similar, but must be same or stand-in or licensed"),
     ({"reason": "a comma, unquoted"}, "more cells than columns"),
 ]
 

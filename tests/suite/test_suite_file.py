@@ -68,7 +68,7 @@ def test_a_suite_says_what_scores_trials(tmp_path: Path) -> None:
     assert words[words.index("--tune-by") + 1] == "cv"
     for wrong, said in (
         ('tune_by = "cv"\n', "--tune-by cv without trials"),
-        ('tune = 4\ntune_by = "test"\n', "key tune_by"),
+        ('tune = 4\ntune_by = "test"\n', "tune_by is test, but must be"),
     ):
         with pytest.raises(UserError, match=said) as caught:
             suite_cells(read_suite(str(suite_file(tmp_path, TOY + wrong))), registry())
@@ -102,9 +102,9 @@ WRONG = [
     ('title = "t"\n', 1, "cells"),
     ('title = "t"\n[[cells]]\nmethods = ["majority"]\n', 2, "datasets"),
     (TOY + "sedes = 3\n", 12, "unknown key `sedes`"),
-    (TOY.replace("seeds = 3", 'seeds = "3"'), 11, "key seeds"),
+    (TOY.replace("seeds = 3", 'seeds = "3"'), 11, "seeds is '3', but must be an integer"),
     (TOY.replace("labeled = [10, 20]", "labeled = [0]"), 10, "labeled [0]"),
-    (TOY.replace('store = "runs"', "store = 3"), 3, "key store"),
+    (TOY.replace('store = "runs"', "store = 3"), 3, "store is 3, but must be a text"),
     ('title = "t"\n[defaults]\ntune = -1\n[[cells]]\ndatasets = ["toy"]\n', 3, "tune -1"),
     (TOY.replace('"majority"', '"majorty"'), 6, "majorty"),
     (TOY.replace('["toy"]', '["toys"]'), 6, "toys"),
@@ -115,7 +115,7 @@ WRONG = [
     (TOY + "folds = 1000000000\n", 12, "folds 1000000000"),
     (TOY + f"tune = {'9' * 5000}\n", 12, "a number of more than 1000 digits"),
     (f"{'a.' * 20_000}a = 1\n{TOY}", 1, "a key of more than 100 parts"),
-    (TOY.replace("\nstore", "\ntimeout = inf\nstore"), 3, "key timeout"),
+    (TOY.replace("\nstore", "\ntimeout = inf\nstore"), 3, "timeout is inf, but must be a number"),
     (TOY.replace("[10, 20]", str([*range(1, 2000)])), 10, "labeled has more than 1000 entries"),
     (TOY.replace('["toy"]', str(["toy"] * 2000)), 7, "datasets has more than 1000 entries"),
     (TOY + "[[cells]]\ndatasets = ['toy']\nmethods = ['all']\n" * 1000, 1, "length <= 1000"),

@@ -158,7 +158,7 @@ def test_check_takes_parameters_options_and_datasets() -> None:
     assert (result.exit_code, result.stdout) == (0, "method supervised\n  ok       tasks\n")
     bad = sslbench("check", "supervised", "--set", "sigma2=-1", "--only", "seed")
     assert bad.exit_code == 1
-    assert "parameter of Supervised: Expected `float` >= 1e-10" in bad.stdout
+    assert "parameter of Supervised: sigma2 is -1, but must be a number >= 1e-10" in bad.stdout
     words = ["check", "synth", "--set", "train=7", "--only", "splits", "--only", "options"]
     result = sslbench(*words)
     assert result.exit_code == 0, result.output

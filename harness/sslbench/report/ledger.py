@@ -23,6 +23,7 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.files.atomic import write_atomically
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
+from sslbench.experiment.request.words import in_words
 from sslbench.report.intervals import COUNTS, interval_of_metric, interval_of_sd, metric_values
 
 #: agrees: our interval lies within the margin around the printed number.  differs: outside of it.
@@ -93,7 +94,8 @@ def read_ledger(path: Path) -> list[Line]:
         try:
             line = msgspec.convert(row, Line)
         except msgspec.ValidationError as error:
-            raise UserError(str(error), file=path, line=reader.line_num) from None
+            message = in_words(error, row, Line)
+            raise UserError(message, file=path, line=reader.line_num) from None
         place = (line.paper, line.table, line.row, line.column)
         problem = "printed twice: another line has this place" if place in places else _wrong(line)
         if problem:

@@ -20,6 +20,7 @@ from sslbench.experiment.planning.published import published_folder
 from sslbench.experiment.planning.settings import combinations, number_of_combinations
 from sslbench.experiment.request.parameters import inherited, parameter, parameters
 from sslbench.experiment.request.request import Call, Draws, Options, RunRequest
+from sslbench.experiment.request.words import first_field, in_words
 from sslbench.plugins import Registry
 from sslbench.plugins.hooks import suggestion
 
@@ -30,8 +31,6 @@ PACKAGED_STORE, PACKAGED_OUT = Path("runs"), Path("runs/leaderboard")
 #: the same, from the folder of the file, of a suite that names none
 STORE, OUT = "../runs", ".."
 _AT = re.compile(r" \(at line (\d+), column \d+\)$")
-_PATH = re.compile(r" - at `\$\.?([a-z_]+)?.*`$")
-_UNKNOWN = re.compile(r"unknown field `(\w+)`")
 _CELLS = re.compile(r"\s*\[\[\s*cells\s*\]\]")
 MAX_BYTES = 2**20  # of a file
 MOST_TABLES = 1000
@@ -229,12 +228,15 @@ def _block(number: int, table: dict[str, Any], text: str, path: Path) -> Block:
     for key in table:
         if key not in KEYS:
             raise wrong(key, f"unknown key `{key}`", suggestion(key, KEYS))
+    names, fields = (
+        {field: key for key, field in KEYS.items()},
+        {KEYS[key]: value for key, value in table.items()},
+    )
     try:
-        block = msgspec.convert({KEYS[key]: value for key, value in table.items()}, Block)
+        block = msgspec.convert(fields, Block)
     except msgspec.ValidationError as error:
-        at = _PATH.search(str(error))
-        named = next((key for key in KEYS if at and KEYS[key] == at[1]), None)
-        what = _PATH.sub("", str(error)) + (f" (key {named})" if named else "")
+        what = in_words(error, fields, Block, names)
+        named = names.get(first_field(error) or "")
         raise wrong(named, what, "see docs/suites.md") from None
     except UserError as error:
         raise wrong(error.message.split()[0], error.message, error.hint) from None
@@ -261,11 +263,8 @@ def _parse(text: str, path: Path) -> _File:
     try:
         file = msgspec.convert(tree, _File)
     except msgspec.ValidationError as error:
-        at, unknown = _PATH.search(str(error)), _UNKNOWN.search(str(error))
-        key = unknown[1] if unknown else at[1] if at else None
-        what = _PATH.sub("", str(error)) + (f" (key {key})" if key and not unknown else "")
-        hint, line = "see docs/suites.md", _line(text, None, key)
-        raise UserError(what, file=path, line=line, hint=hint) from None
+        line, hint = _line(text, None, first_field(error)), "see docs/suites.md"
+        raise UserError(in_words(error, tree, _File), file=path, line=line, hint=hint) from None
     if any("\0" in name for name in (file.store, file.out, file.ledger, *file.include)):
         raise UserError("a path with a NUL character", file=path)
     return file

@@ -15,6 +15,7 @@ import msgspec
 from sslbench.engine.errors import UserError, described
 from sslbench.experiment.planning.space import SearchAxis, default_values, legal_ends, open_axes
 from sslbench.experiment.planning.values import file_params, typed_values
+from sslbench.experiment.request.words import in_words
 from sslbench.plugins import Registry
 from sslbench.plugins.hooks import KINDS, is_built_in
 from sslbench.processes.child import ChildError, call_apart
@@ -158,6 +159,6 @@ def make_params(method: type[Any], values: Mapping[str, Any]) -> Any:
     try:
         return typed_values(method.Params, values)
     except msgspec.ValidationError as error:
-        raise UserError(
-            f"parameter of {method.__name__}: {error}", hint="see sslbench show"
-        ) from error
+        what = in_words(error, values, method.Params)
+        message = f"parameter of {method.__name__}: {what}"
+        raise UserError(message, hint="see sslbench show") from error

@@ -18,6 +18,7 @@ from sslbench.experiment.planning.description import (
     method_description,
 )
 from sslbench.experiment.planning.values import typed_values
+from sslbench.experiment.request.words import in_words
 from sslbench.plugins import Registry
 from sslbench.plugins.hooks import suggestion
 from sslbench.plugins.registrations import DatasetInfo, load_target
@@ -127,7 +128,8 @@ def dataset_options(info: DatasetInfo, values: Mapping[str, str]) -> dict[str, A
         options: dict[str, Any] = msgspec.to_builtins(typed_values(struct, plain))
     except msgspec.ValidationError as error:
         hint = f"see sslbench show {info.name}"
-        raise UserError(f"option of {info.name}: {error}", hint=hint) from error
+        message = f"option of {info.name}: {in_words(error, plain, struct)}"
+        raise UserError(message, hint=hint) from error
     return options
 
 

@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -16,6 +16,7 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.files.atomic import replacing
 from sslbench.experiment.data.fetch import download
 from sslbench.experiment.records.catalog import SEGMENTS
+from sslbench.experiment.request.words import in_words
 from sslbench.plugins.registrations import RemoteFile
 
 
@@ -55,14 +56,16 @@ class _Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_registry(path: Path) -> dict[str, Archive]:
     """The archives of a registry file by name; UserError if it cannot be read."""
+    tree: dict[str, Any] = {}
     try:
-        registry = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _Registry)
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+        registry = msgspec.convert(tree, _Registry)
     except OSError as error:
         raise UserError(error.strerror or str(error), file=path) from None
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as error:
         raise UserError(f"not TOML: {error}", file=path) from None
     except msgspec.ValidationError as error:
-        raise UserError(str(error), file=path) from None
+        raise UserError(in_words(error, tree, _Registry), file=path) from None
     return {archive.name: archive for archive in registry.archive}
 
 
