@@ -7,7 +7,6 @@ together, the sha256 is wrong at the end and the whole file is downloaded again.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -25,6 +24,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 
 from sslbench.engine.errors import UserError, printable
+from sslbench.engine.files.locks import lock_file
 from sslbench.plugins.registrations import RemoteFile
 
 # An address that does not answer must not delay a run for minutes.
@@ -304,10 +304,10 @@ def _open_locked(part: Path, label: str) -> FileIO:
     while True:
         stream = FileIO(part, "a+")  # unbuffered: nothing is lost when the process is killed
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(stream, wait=False)
         except BlockingIOError:
             _say(f"another process downloads {label}; waiting for it")
-            fcntl.flock(stream, fcntl.LOCK_EX)
+            lock_file(stream)
         except OSError:  # a file system without locks; the sha256 is verified anyway
             return stream
         # The process that held the lock may have renamed or removed the file opened here.

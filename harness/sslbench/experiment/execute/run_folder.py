@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sslbench.engine.files.locks import lock_file
+
 PREFIX = "sslbench-run-"
 _LOCK = "lock"
 
@@ -63,13 +65,11 @@ def _locked(path: Path, flags: int, *, wait: bool) -> int:
     """Open and lock a file; OSError if another process has it, or it is somebody else's."""
     if sys.platform == "win32":
         return -1
-    import fcntl
-
     handle = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         if os.fstat(handle).st_uid != os.getuid():
             raise PermissionError(0, "another user's file", str(path))
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        lock_file(handle, wait=wait)
     except OSError:
         os.close(handle)
         raise

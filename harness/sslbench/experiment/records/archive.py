@@ -7,7 +7,6 @@ moment leaves a record in its file, in a segment, or in both.
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ import msgspec
 
 from sslbench.engine.errors import UserError
 from sslbench.engine.files.atomic import write_atomically
+from sslbench.engine.files.locks import lock_file
 from sslbench.experiment.records import segment as segments
 from sslbench.experiment.records.catalog import SEGMENTS
 from sslbench.experiment.records.claims import Claims
@@ -79,7 +79,7 @@ def _alone(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("ab") as file:
         with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX)
+            lock_file(file)
         yield
 
 
