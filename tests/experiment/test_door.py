@@ -164,6 +164,22 @@ def test_unlabeled_text_of_other_columns_is_told_apart(tmp_path: Path) -> None:
         list(data.external())
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("the DET\ncat ?\n\nthe _\nX N\n", "'?' is learned as a label, of 1 token."),
+        ("why ADV\n? ?\n\nso ADV\n_ _\n", ""),
+        ("why ADV\nso ADV\n\nso ADV\n", ""),
+    ],
+)
+def test_a_label_that_may_be_open_is_said(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "my.txt"
+    file.write_text(text)
+    notices: list[str] = []
+    load_user_data(file, ("word", "label"), notices.append, cut=False)
+    assert [said in notice for notice in notices] == [True] * bool(said)
+
+
 def test_options_say_what_files_do_not(tmp_path: Path) -> None:
     cyrillic = table().replace("Ren\u00e9", "\u0416\u0443\u043a").encode("cp1251")
     data = load(tmp_path, cyrillic, reading=Reading(encoding="cp1251"))

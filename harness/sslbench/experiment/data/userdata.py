@@ -172,6 +172,8 @@ def load_user_data(
         split: read_file(file, columns, vocabularies, reading) for split, file in labeled.items()
     }
     scheme, spelling, splits = label_scheme(read, labeled, reading.scheme)
+    if scheme is None and (doubt := _open_labels(splits["train"])):
+        notice(f"{files['train']}: {doubt}")
     task, encoding, splits = recognize(splits, scheme)
     written = partial(with_weak, columns=columns, schemes=(scheme, encoding), spelling=spelling)
     rich = replace(read["train"], corpus=splits["train"])
@@ -204,6 +206,24 @@ def load_user_data(
         external=None if raw is None else partial(external, raw),
         metadata=_metadata(how, scheme, spelling),
     )
+
+
+def _open_labels(corpus: Corpus) -> str:
+    """What to know of a label ? or _, which may stand for an open label; "" = there is none.
+
+    Punctuation may have itself as its tag.
+    """
+    words, labels = next(iter(corpus.columns.values())), corpus.column("label")
+    for mark in sorted({"?", "_"}.intersection(labels.vocabulary.strings)):
+        tagged = labels.codes == labels.vocabulary.lookup(mark)
+        n = int((tagged & (words.codes != words.vocabulary.lookup(mark))).sum())
+        if 0 < n < len(labels):
+            learned = f"{mark!r} is learned as a label, of {n} token{'s' * (n != 1)}."
+            return (
+                f"{learned} If it says that the label is open, move the sentences to the unlabeled"
+                " file: see Partly labeled sentences in docs/weak.md"
+            )
+    return ""
 
 
 def _metadata(
