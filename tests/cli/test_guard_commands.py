@@ -35,6 +35,9 @@ def test_train_says_what_is_kept(data: Path, tmp_path: Path) -> None:
     # so small a weight changes nothing: equal scores speak for neither
     assert "the supervised tagger is kept (--no-guard keeps self_training)" in line
     assert load_tagger(tmp_path / "my.model", registry()).corpus.task == "spans"
+    shown = sslbench("show", tmp_path / "my.model").stdout
+    assert "my.model: supervised, in place of self_training\n" in shown
+    assert "  parameters" not in shown
 
 
 def test_train_without_a_guard(data: Path, tmp_path: Path) -> None:

@@ -22,13 +22,15 @@ def show_model(path: str, plugins: Registry) -> None:
     kind, _, metadata = read_model(path)
     saved = load_tagger(path, plugins)
     trained = metadata.get("trained", {})
-    echo(f"tagger {path}: {trained.get('method', kind)}")
+    other = metadata.get("in_place_of")  # the guard has found the method to be no better
+    name = f"{other['tagger']}, in place of {other['method']}" if other else None
+    echo(f"tagger {path}: {name or trained.get('method', kind)}")
     if saved.corpus is not None:
         encoding = f", labels in {saved.corpus.scheme}" if saved.corpus.scheme else ""
         echo(labeled("task", saved.corpus.task + encoding))
         echo(labeled("reads", ", ".join(saved.columns)))
     if trained:
-        _show_training(trained)
+        _show_training(trained, with_parameters=other is None)
     for split, metrics in metadata.get("scores", {}).items():
         echo(labeled(f"on {split}", percentages(metrics)))
     echo(labeled("labels", ", ".join(saved.labels)))
@@ -40,11 +42,13 @@ def show_model(path: str, plugins: Registry) -> None:
         _show_weights(crf)
 
 
-def _show_training(trained: dict[str, Any]) -> None:
+def _show_training(trained: dict[str, Any], *, with_parameters: bool) -> None:
     protocol = trained["protocol"]
     echo(labeled("trained on", f"{trained['dataset']}, labeled {protocol['labeled']}"))
     features = "+".join([trained["featurizer"], *trained.get("text_features", {})])
     echo(labeled("features", f"{features}, model {trained['model']}"))
+    if not with_parameters:  # those of the method are not those of the tagger
+        return
     values = [f"{name}={value}" for name, value in sorted(trained["params"].items())]
     own = trained.get("model_params", {})
     values += [f"{trained['model']}.{name}={value}" for name, value in sorted(own.items())]

@@ -96,6 +96,9 @@ def save_tagger(
         "trained": {**msgspec.to_builtins(spec), "params": trained.fitted.params},
         "scores": {split: dict(metrics) for split, metrics in scores.items()},
     }
+    guard = trained.run.trace.get("guard", {})
+    if guard.get("kept") == "baseline":
+        metadata["in_place_of"] = {"method": spec.method, "tagger": guard["baseline"]}
     with folder_beside(path) as folder:
         file = os.path.join(folder, "model")
         save(file)
