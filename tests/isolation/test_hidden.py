@@ -32,6 +32,20 @@ def test_stores_beside_that_of_the_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert names == {"mine", "other", "packed"}
 
 
+@pytest.mark.parametrize("name", ["docs", "docs/a.txt"])
+def test_annotations_of_brat(tmp_path: Path, name: str) -> None:
+    """They are hidden as the text is, and a folder has no second name."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Ham wins .\nLee wins .\n" * 3)
+    (folder / "a.ann").write_text("T1\tLOC 0 3\tHam\n")
+    request = RunRequest(method=["supervised"], data=tmp_path / name, columns=("word", "label"))
+    lines: list[str] = []
+    (planned,) = plan(request, store=Store(tmp_path / "runs"), notice=lines.append)
+    assert {folder / "a.txt", folder / "a.ann"} <= set(hidden_files(planned, registry(), []))
+    assert not [line for line in lines if "hard links" in line]
+
+
 def test_second_names_of_the_users_files(tmp_path: Path) -> None:
     """Those near by are hidden, and a line says that there may be others."""
     data, beside = tmp_path / "data", tmp_path / "copies"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data.home import DataHome
-from sslbench.experiment.data.userdata import find_files
+from sslbench.experiment.data.userdata import data_files
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.catalog import SEGMENTS
 from sslbench.plugins import Registry
@@ -71,7 +71,7 @@ def _data_files(run_task: RunTask, plugins: Registry) -> Iterator[Path]:
     """The user's files, or all folders of the data home that files of datasets are in."""
     if run_task.spec.data.columns is not None:
         with suppress(UserError):  # the run will fail with it
-            yield from find_files(Path(run_task.data_path or "")).values()
+            yield from data_files(Path(run_task.data_path or ""))
         return
     root = DataHome(run_task.data_path).root
     for first in {Path(f.path).parts[0] for info in plugins.datasets.values() for f in info.files}:

@@ -90,6 +90,11 @@ def find_files(path: Path) -> dict[str, Path]:
     return files
 
 
+def data_files(path: Path) -> list[Path]:
+    """All files that are read for a user's data: of brat, text and annotations."""
+    return [part for file in find_files(path).values() for part in parts_of(file)]
+
+
 def columns_of(path: Path, columns: Sequence[str], reading: Reading = READING) -> tuple[str, ...]:
     """What the files have: as named, but those of CoNLL-U, or of a line of names."""
     files = find_files(path)

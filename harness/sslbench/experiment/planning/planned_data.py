@@ -20,6 +20,7 @@ from sslbench.experiment.data.template_file import (
 from sslbench.experiment.data.userdata import (
     all_files,
     columns_of,
+    data_files,
     dataset_name,
     file_hashes,
     find_files,
@@ -115,7 +116,7 @@ def _users_own(
         labels += f" written {spelling}"
     form = f"{dataset.metadata['form']}; " if "form" in dataset.metadata else ""
     notice(f"{path}: {form}the labels are {labels}; task {dataset.task}, featurizer {featurizer}")
-    for file in find_files(path).values():
+    for file in data_files(path):
         if (names := file.stat().st_nlink) > 1:
             notice(f"{file}: has {names} names (hard links); methods may read it by another one")
     files = file_hashes(path, find_files(path).values())
