@@ -14,6 +14,7 @@ NUMBERS = {
     "kills": 200,
     "methods": 200,
     "models": 1200,
+    "packs": 200,
     "readers": 20000,
     "saves": 50,
     "stores": 200,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from attacks import bits, faults, kills, saves, stores, texts
+from attacks import bits, faults, kills, packs, saves, stores, texts
 from attacks.command import Table
 from attacks.corpus import kept
 from sslbench.isolation.restrict import is_available
@@ -31,6 +31,10 @@ def test_kills_of_grids() -> None:
 @pytest.mark.slow
 def test_kills_of_a_training_that_saves() -> None:
     show(saves.attack(1, 0))
+
+
+def test_kills_of_packing() -> None:
+    show(packs.attack(2, 0))
 
 
 def test_changed_bytes() -> None:
