@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 
 import pytest
 
@@ -54,6 +55,28 @@ def test_small_limits_are_named(
     result = sslbench("list", "models")
     assert result.exit_code == 2
     assert result.stderr.startswith(f"sslbench: {line}")
+
+
+@pytest.mark.parametrize("error", [OSError, ImportError])
+@pytest.mark.parametrize(
+    ("limit", "line"),
+    [(300_000 * 2**10, "out of memory; free some"), (resource.RLIM_INFINITY, "internal error")],
+)
+def test_a_library_that_does_not_fit_into_a_limited_memory(
+    error: type[Exception], limit: int, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a limit it is another fault, which is shown as it is."""
+    true = resource.getrlimit
+
+    def limits(which: int) -> tuple[int, int]:
+        return (limit, limit) if which == resource.RLIMIT_AS else true(which)
+
+    def fail() -> None:
+        raise error("Could not load 'libllvmlite.so'")
+
+    monkeypatch.setattr("resource.getrlimit", limits)
+    monkeypatch.setattr("sslbench.cli.list.checked_registry", fail)
+    assert sslbench("list", "models").stderr.startswith(f"sslbench: {line}")
 
 
 def test_too_few_files(monkeypatch: pytest.MonkeyPatch) -> None:

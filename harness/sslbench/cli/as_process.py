@@ -103,7 +103,8 @@ def unwritten() -> OSError | None:
 
 def in_words(problem: Exception) -> Exception:
     """Return an error as one that a user understands, if input or limits of the shell cause it."""
-    if isinstance(problem, MemoryError) or "can't start new thread" in str(problem):
+    starved = isinstance(problem, MemoryError) or "can't start new thread" in str(problem)
+    if starved or _is_library_without_memory(problem):
         return UserError("out of memory", hint="free some, or see ulimit -v and ulimit -u")
     if not isinstance(problem, OSError):
         return problem
@@ -119,3 +120,16 @@ def in_words(problem: Exception) -> Exception:
     except FileNotFoundError:
         return UserError("the working folder has been removed", hint="change to another folder")
     return UserError(problem.strerror) if problem.strerror else problem
+
+
+def _is_library_without_memory(problem: Exception) -> bool:
+    """Is this a library that cannot be loaded into a limited memory (ulimit -v)?
+
+    The errors differ: an ImportError of the loader, an OSError without a number of llvmlite.
+    """
+    if sys.platform == "win32" or getattr(problem, "errno", None) is not None:
+        return False
+    import resource
+
+    limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    return limited and isinstance(problem, ImportError | OSError)
