@@ -50,18 +50,17 @@ class Grid:
 def attack(number: int, seed: int) -> Table:
     """`number` kills, shared out over the grids and what is killed."""
     table, chance = Table(), random.Random(seed)
+    combinations = list(product(GRIDS, TARGETS))
+    share, more = divmod(number, len(combinations))
     with tempfile.TemporaryDirectory() as folder:
-        combinations = list(product(GRIDS, TARGETS))
-        grids: dict[str, Grid] = {}
-        for place, (name, target) in enumerate(combinations):
-            share = number // len(combinations) + (place < number % len(combinations))
-            if share and name not in grids:
-                grids[name] = undisturbed(name, Path(folder, name))
-            while share > 0:
+        for name in GRIDS:
+            targets = [target for grid, target in combinations if grid == name] * share
+            targets += [target for grid, target in combinations[:more] if grid == name]
+            grid = undisturbed(name, Path(folder, name)) if targets else None
+            while grid and targets:
                 with tempfile.TemporaryDirectory(dir=folder) as below:
-                    kills = min(share, PER_STORE)
-                    attack_store(grids[name], target, Path(below), kills, chance, table)
-                    share -= kills
+                    attack_store(grid, targets[:PER_STORE], Path(below), chance, table)
+                del targets[:PER_STORE]
     return table
 
 
@@ -85,25 +84,26 @@ def variables(folder: Path) -> dict[str, str]:
 
 
 def attack_store(
-    grid: Grid, target: str, folder: Path, kills: int, chance: random.Random, table: Table
+    grid: Grid, targets: list[str], folder: Path, chance: random.Random, table: Table
 ) -> None:
-    """Kill the grid so many times at random moments, then run it to its end."""
-    row = f"kill -9 of {target}, grid {grid.name}"
+    """Kill each of the targets at a random moment of the grid, then run it to its end."""
     done = 0
     finished: dict[Path, int] = {}
-    while done < kills:
+    while done < len(targets):
         whole = sum(record["status"] == "ok" for record in results(folder / "runs").values())
         if whole == len(grid.results):  # nothing is left to be killed
-            check_end(grid, row, folder, table)
+            check_end(grid, folder, table)
             finished.clear()
             continue
         moment = chance.uniform(0.0, grid.seconds * (1 - whole / len(grid.results)))
+        target = targets[done]
         problems, was_killed = kill(grid, target, folder, moment, chance)
         problems += damaged(folder / "runs") + again(folder / "runs", finished)
         if was_killed or problems:
             done += 1
+            row = f"kill -9 of {target}, grid {grid.name}"
             table.add(row, "records whole, no process left", problems)
-    check_end(grid, row, folder, table)
+    check_end(grid, folder, table)
 
 
 def kill(
@@ -135,7 +135,7 @@ def kill(
     return problems + ([f"{orphans} orphans"] if orphans else []), was_killed
 
 
-def check_end(grid: Grid, row: str, folder: Path, table: Table) -> None:
+def check_end(grid: Grid, folder: Path, table: Table) -> None:
     """Run the grid to its end, compare its store with the undisturbed one, and empty it."""
     result, problems = sslbench(*command(grid.arguments, folder), variables=variables(folder))
     store = folder / "runs"
@@ -149,7 +149,9 @@ def check_end(grid: Grid, row: str, folder: Path, table: Table) -> None:
     extra += [p.name for p in store.iterdir() if p.suffix != ".json" and p.name not in known]
     extra += [p.name for p in (store / "claims").iterdir()]
     problems += [f"{name} left" for name in extra]
-    table.add(f"{row}: run to its end", "same records, no other file, no claim", problems)
+    table.add(
+        f"grid {grid.name}: run to its end", "same records, no other file, no claim", problems
+    )
     for path in store.glob("**/*.json"):
         path.unlink()
 

@@ -38,7 +38,7 @@ def test_kills_of_packing() -> None:
 
 
 def test_changed_bytes() -> None:
-    show(bits.attack(400, 0))
+    show(bits.attack(200, 0))
 
 
 def test_stores() -> None:
