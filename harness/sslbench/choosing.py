@@ -234,10 +234,9 @@ def _fitting(plugins: Registry, dataset: Dataset, model: str) -> list[str]:
             return 1, info.cost
         return (0, -gain / info.cost) if gain > 0 else (2, -gain)
 
+    weak = any(source_names(corpus.columns) for corpus in dataset.splits.values())
     return [
         info.name
         for info in sorted(plugins.methods.values(), key=last)
-        if info.misfit(dataset.task, about) is None
-        and not info.needs
-        and (not info.weak or source_names(dataset.splits["train"].columns))
+        if info.misfit(dataset.task, about) is None and not info.needs and (weak or not info.weak)
     ]

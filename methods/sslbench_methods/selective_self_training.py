@@ -27,7 +27,14 @@ from sslbench.engine.types import F64, I32, Bool
 from sslbench.method import Fold
 
 from .self_labeled import WeightScale, sentence_weight
-from .shared import WeightsFrom, changed_share, encoded, partial_labels, train_supervised
+from .shared import (
+    WeightsFrom,
+    changed_share,
+    encoded,
+    labels_digest,
+    partial_labels,
+    train_supervised,
+)
 
 
 class SelectiveSelfTraining(CRFMethod):
@@ -63,6 +70,7 @@ class SelectiveSelfTraining(CRFMethod):
         train_supervised(crf, text, params, run)
         weight = sentence_weight(params.weight, params.weight_scale, text)
         targets: list[I32] = []
+        seen: set[bytes] = set()
         rounds = run.rounds(params.rounds if text.unlabeled else 0)
         for number in rounds:
             with run.phase("decode"):
@@ -74,10 +82,11 @@ class SelectiveSelfTraining(CRFMethod):
                 ]
                 chosen = _chosen(labels, sure, len(crf.labels), params, number / params.rounds)
                 targets = [np.where(c, own, -1) for c, own in zip(chosen, labels, strict=True)]
-            changed = changed_share(old, targets)
-            if changed == 0.0:
-                rounds.stop("converged")
+            changed, digest = changed_share(old, targets), labels_digest(targets)
+            if changed == 0.0 or digest in seen:
+                rounds.stop("cycle" if changed else "converged")
                 break
+            seen.add(digest)
             parts = [
                 (data, partial_labels(own, len(crf.labels), np.full(len(data.lengths), weight)))
                 for data, own in zip(text.unlabeled, targets, strict=True)

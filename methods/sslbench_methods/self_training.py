@@ -7,7 +7,6 @@ the whole unlabeled text, warm starts, until the labels settle or repeat those o
 
 from __future__ import annotations
 
-import hashlib
 from typing import Annotated, ClassVar
 
 from sslbench import (
@@ -34,6 +33,7 @@ from .shared import (
     changed_share,
     encoded,
     hard_targets,
+    labels_digest,
     train_supervised,
 )
 
@@ -81,7 +81,7 @@ class SelfTraining(CRFMethod):
         for _ in rounds:
             with run.phase("decode"):
                 old, guesses = guesses, [crf.decode(data) for data in text.unlabeled]
-            changed, digest = changed_share(old, guesses), _digest(guesses)
+            changed, digest = changed_share(old, guesses), labels_digest(guesses)
             if changed <= params.tolerance or digest in seen:
                 rounds.stop("converged" if changed <= params.tolerance else "cycle")
                 break
@@ -102,11 +102,3 @@ class SelfTraining(CRFMethod):
     def evidence(self, fold: Fold, params: Params, run: RunContext) -> F64:
         """Return the labels of the first round, which the model gives now."""
         return certain(fold.crf.decode(fold.held_out), len(fold.crf.labels))
-
-
-def _digest(labels: list[I32]) -> bytes:
-    """Return a sha256 of a labeling of the whole text."""
-    digest = hashlib.sha256()
-    for part in labels:
-        digest.update(part.tobytes())
-    return digest.digest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -82,6 +83,14 @@ def changed_share(old: list[I32], new: list[I32]) -> float:
         return 1.0 if total else 0.0
     changed = sum(int(np.count_nonzero(a != b)) for a, b in zip(old, new, strict=True))
     return changed / max(1, total)
+
+
+def labels_digest(labels: list[I32]) -> bytes:
+    """Return a sha256 of a labeling of the whole text."""
+    digest = hashlib.sha256()
+    for part in labels:
+        digest.update(part.tobytes())
+    return digest.digest()
 
 
 def hard_targets(labels: I32, lengths: F64, weight: float) -> HardLabels:

@@ -26,7 +26,7 @@ def weights(case: FittedCase) -> Any:
 
 @pytest.mark.parametrize("threshold", [0.5, 0.8, 0.99])
 def test_thresholds_of_labels_by_loops(threshold: float) -> None:
-    """Zhang et al. (2021): equation 5, the denominator of equation 11, the map of section 3.3."""
+    """Zhang et al. (2021): equation 5, the denominator of equation 11, the map x / (2 - x)."""
     rng = np.random.default_rng(0)
     codes, p = rng.choice(4, 200, p=[0.6, 0.3, 0.1, 0.0]).astype(np.int32), rng.random(200)
     pairs = [*zip(codes, p, strict=True)]

@@ -42,6 +42,7 @@ WeakWeight = Annotated[
     doc("of all sentences with weak labels together, where the labeled ones have 1"),
 ]
 _SEARCH = SearchAxis("weight", low=0.1, high=10, log=True)
+_SETTLED = 1e-4  # change of a probability of a confusion matrix
 _PRIOR = 10.0  # tokens that an estimate without gold labels is worth beside gold ones
 
 
@@ -132,9 +133,12 @@ class NoisyChannel(WeakMethod):
     def train(self, weak: WeakProblem, params: Any, run: RunContext) -> None:
         """The first estimate needs the model of the gold labels; later ones are anchored to it."""
         first = counts = self._counts(weak, [None] * len(weak.text.unlabeled))
-        rounds = run.rounds(params.rounds)
+        rounds, confusion = run.rounds(params.rounds), None
         for _ in rounds:
-            confusion = estimated(weak, counts)
+            last, confusion = confusion, estimated(weak, counts)
+            if last is not None and np.abs(confusion - last).max() <= _SETTLED:
+                rounds.stop("converged")
+                break
             evidence = weak.hidden.evidence(confusion)
             shards = list(weak.by_shard(evidence, params.weight))
             parts = [
