@@ -16,6 +16,8 @@ from sslbench.engine.variables import (
 )
 from support.command import sslbench
 
+LIMIT = 300_000 * 2**10
+
 
 @pytest.mark.parametrize(
     ("name", "text"),
@@ -57,15 +59,20 @@ def test_small_limits_are_named(
     assert result.stderr.startswith(f"sslbench: {line}")
 
 
-@pytest.mark.parametrize("error", [OSError, ImportError])
 @pytest.mark.parametrize(
-    ("limit", "line"),
-    [(300_000 * 2**10, "out of memory; free some"), (resource.RLIM_INFINITY, "internal error")],
+    ("error", "limit", "line"),
+    [
+        (OSError, LIMIT, "out of memory; free some"),
+        (ImportError, LIMIT, "out of memory; free some"),
+        (ModuleNotFoundError, LIMIT, "internal error: ModuleNotFoundError"),
+        (OSError, resource.RLIM_INFINITY, "internal error"),
+        (ImportError, resource.RLIM_INFINITY, "internal error"),
+    ],
 )
 def test_a_library_that_does_not_fit_into_a_limited_memory(
     error: type[Exception], limit: int, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a limit it is another fault, which is shown as it is."""
+    """Without a limit, or without the library, it is another fault, which is shown as it is."""
     true = resource.getrlimit
 
     def limits(which: int) -> tuple[int, int]:

@@ -125,9 +125,12 @@ def in_words(problem: Exception) -> Exception:
 def _is_library_without_memory(problem: Exception) -> bool:
     """Is this a library that cannot be loaded into a limited memory (ulimit -v)?
 
-    The errors differ: an ImportError of the loader, an OSError without a number of llvmlite.
+    The errors differ: an ImportError of the loader, an OSError without a number of llvmlite. A
+    library that is not there at all is another error.
     """
-    if sys.platform == "win32" or getattr(problem, "errno", None) is not None:
+    if isinstance(problem, ModuleNotFoundError) or getattr(problem, "errno", None) is not None:
+        return False
+    if sys.platform == "win32":
         return False
     import resource
 
