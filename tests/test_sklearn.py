@@ -313,3 +313,9 @@ def test_numpy_numbers_are_parameters(tmp_path: Path) -> None:
     plain = SequenceTagger(params={"sigma2": 3.0, "max_iterations": 7}).fit(X, Y)
     np.testing.assert_array_equal(ours, plain.predict_proba(X[:1]))
     CRF(c1=np.float32(0.5), c2=np.logspace(-1, 0, 2)[0], max_iterations=np.int64(2)).fit(F, Y)
+
+
+def test_any_value_can_be_set_and_is_refused_by_fit_alone() -> None:
+    tagger = SequenceTagger(params=3)  # type: ignore[arg-type]
+    assert tagger.get_params()["params"] == 3
+    assert tagger.set_params(columns=-1).columns == -1

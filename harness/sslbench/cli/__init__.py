@@ -13,9 +13,11 @@ from typing import Any
 import click
 
 from sslbench.cli.as_process import (
+    READER_GONE,
     Interrupted,
     in_words,
     interrupted_by_signals,
+    is_full,
     prepare_streams,
     unwritten,
 )
@@ -79,7 +81,7 @@ class LazyGroup(click.Group):
             return super().make_context(*given, **more)
         except click.ClickException as problem:
             raise _printable(problem) from None
-        except (click.exceptions.Exit, BrokenPipeError):
+        except click.exceptions.Exit:
             raise
         except OSError as problem:  # of --help and --version
             raise _reported(problem) from problem
@@ -95,7 +97,7 @@ class LazyGroup(click.Group):
                 return super().invoke(ctx)
         except click.ClickException as problem:
             raise _printable(problem) from None
-        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
+        except (click.exceptions.Exit, click.Abort):
             raise
         except Interrupted as stopped:
             click.echo(f"sslbench: ended by {stopped}", err=True)
@@ -107,11 +109,17 @@ class LazyGroup(click.Group):
 
 
 def _reported(problem: Exception) -> click.exceptions.Exit:
-    """Write an error in one line to standard error; return the end of the command."""
+    """Write an error in one line to standard error; return the end of the command.
+
+    A reader that has gone, as in ``sslbench list | head``, is no error that is shown.
+    """
+    if isinstance(problem, BrokenPipeError):
+        return click.exceptions.Exit(READER_GONE)
+    full = is_full(problem)
     problem = in_words(problem)
     if isinstance(problem, UserError):
         click.echo(f"sslbench: {problem}", err=True)
-        return click.exceptions.Exit(2)
+        return click.exceptions.Exit(1 if full else 2)
     text = shortened(" ".join(f"{type(problem).__name__}: {problem}".split()))
     click.echo(f"sslbench: internal error: {text} (--debug shows where)", err=True)
     return click.exceptions.Exit(1)
@@ -161,6 +169,8 @@ def main() -> None:
         except SystemExit as end:
             status = end.code
     full = unwritten()
+    if not status and isinstance(full, BrokenPipeError):
+        status = READER_GONE
     if not status and (full or not shown):
         why = "it is closed" if full is None else full.strerror
         click.echo(f"sslbench: the results cannot be written to standard output: {why}", err=True)

@@ -13,6 +13,8 @@ from types import FrameType
 
 from sslbench.engine.errors import UserError
 
+READER_GONE = 128 + 13  # as if ended by SIGPIPE, which Windows does not have
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 
 
@@ -99,6 +101,11 @@ def unwritten() -> OSError | None:
             sys.stdout.flush()
         return error
     return None
+
+
+def is_full(problem: Exception) -> bool:
+    """Can an output not be written, which is no file that the user has named?"""
+    return isinstance(problem, OSError) and problem.errno in _FULL and not problem.filename
 
 
 def in_words(problem: Exception) -> Exception:

@@ -77,7 +77,7 @@ class SequenceTagger(TaggerBase):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; deep: also those in `params`, as ``params__KEY``."""
         own: dict[str, Any] = super().get_params(deep=False)
-        inner = dict(self.params or {}) if deep else {}
+        inner = self.params if deep and isinstance(self.params, Mapping) else {}
         return own | {f"{_INNER}{name}": value for name, value in inner.items()}
 
     def set_params(self, **params: Any) -> Self:
