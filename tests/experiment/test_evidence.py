@@ -23,6 +23,7 @@ from sslbench_methods.graph_pr.e_step import Backtracking, RegularizedPosterior
 from sslbench_methods.graph_pr.method import EVIDENCE_STEPS, PR1, GraphPR, penalty_of
 from sslbench_methods.graph_self_training.method import GraphSelfTraining, TypeSelfTraining
 from sslbench_methods.jess_cm.method import JessCM
+from sslbench_methods.selective_self_training import SelectiveSelfTraining
 from sslbench_methods.self_training import SelfTraining
 from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining
 from support.graph_problems import problem_of, random_problem
@@ -35,6 +36,7 @@ METHODS = (
     GraphSelfTraining,
     JessCM,
     PR1,
+    SelectiveSelfTraining,
     SelfTraining,
     TypeSelfTraining,
     VirtualEvidenceTraining,

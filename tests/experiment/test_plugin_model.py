@@ -23,6 +23,7 @@ NEEDS = {
 RUNS = {
     "supervised",
     "self_training",
+    "selective_self_training",
     "type_self_training",
     "graph_self_training",
     "graph_lift",

@@ -133,7 +133,7 @@ def test_draws_are_rows_of_one_table(tmp_path: Path) -> None:
 def test_bad_parameters_and_missing_data_are_input_errors() -> None:
     record = execute(task(params={"weight": "x"}))
     assert (record.status, record.error_kind) == ("failed", "input")
-    assert "$.weight" in str(record.error)
+    assert "weight is 'x', but must be a number" in str(record.error)
     record = execute(task(dataset="missing"))
     assert record.error == "/nowhere: no such corpus; buy it"
 
