@@ -36,7 +36,7 @@ from sslbench.experiment.records.reading import (
     read_record_file,
     stamp_of,
 )
-from sslbench.experiment.records.record import Predictions, RunRecord
+from sslbench.experiment.records.record import STORED, Predictions, RunRecord
 from sslbench.experiment.records.segment import SUFFIX, Segment
 
 SEGMENTS = "segments"
@@ -201,7 +201,7 @@ def _unpacked(segment: Segment) -> Iterator[Content]:
     """All records of a segment, or a line for each that is damaged."""
     yield from segment.problems
     for offset, head in segment.blocks:
-        for entry, tree in segment.trees(offset, head):
+        for entry, tree in segment.trees(offset, head, STORED):
             try:
                 if isinstance(tree, DamageError):
                     raise tree

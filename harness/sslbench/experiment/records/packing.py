@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sslbench.engine.types import I32
-from sslbench.experiment.records.record import Predictions
+from sslbench.experiment.records.record import SMALLEST, Predictions
 
 Tree = dict[str, Any]  # a record as plain values
 Part = Literal["rest", "counts", "predictions"]
@@ -175,9 +175,10 @@ def _matrices(layout: _Layout, data: bytes, start: int, side_by_side: bool) -> I
         raise ValueError(f"{len(data) - start} bytes too many")
 
 
-def whole(tree: Tree, counts: Arrays, predictions: Arrays) -> Tree:
+def whole(tree: Tree, counts: Arrays, predictions: Arrays, level: int = SMALLEST) -> Tree:
     """The record again: what is left of it, with its counts and predictions.
 
+    level: of the predictions' text, see `record.SMALLEST`.
     DamageError if these do not belong together.
     """
     try:
@@ -186,7 +187,7 @@ def whole(tree: Tree, counts: Arrays, predictions: Arrays) -> Tree:
         for split, each in predictions.items():
             left = tree["predictions"][split]
             codes = each[_CODES].astype(np.int32)
-            left["packed"] = Predictions.pack(left["labels"], codes).packed
+            left["packed"] = Predictions.pack(left["labels"], codes, level).packed
     except (KeyError, TypeError, AttributeError) as error:
         raise DamageError(f"the parts do not fit together: {error!r}") from None
     return tree

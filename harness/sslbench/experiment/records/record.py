@@ -42,6 +42,10 @@ def predictions_sha256(labels: Sequence[str], codes: I32) -> str:
     return hashlib.sha256(names + b"\0\0" + codes.astype("<i4").tobytes()).hexdigest()
 
 
+#: levels of zlib: of the records' files, and for predictions that are only read again
+SMALLEST, STORED = 9, 0
+
+
 class Predictions(msgspec.Struct, frozen=True):
     """The predictions for a split: a code into `labels` per token; int16, zlib, base 64."""
 
@@ -49,9 +53,9 @@ class Predictions(msgspec.Struct, frozen=True):
     packed: str
 
     @classmethod
-    def pack(cls, labels: Sequence[str], codes: I32) -> Predictions:
+    def pack(cls, labels: Sequence[str], codes: I32, level: int = SMALLEST) -> Predictions:
         """codes: int32[N], codes into `labels`, which are fewer than 2^15."""
-        raw = zlib.compress(codes.astype("<i2").tobytes(), 9)
+        raw = zlib.compress(codes.astype("<i2").tobytes(), level)
         return cls(tuple(labels), base64.b64encode(raw).decode())
 
     def codes(self, n_tokens: int) -> I32:

@@ -23,6 +23,7 @@ from msgspec import Meta
 
 from sslbench.experiment.records import packing
 from sslbench.experiment.records.packing import PARTS, Arrays, Block, DamageError, Part, Tree
+from sslbench.experiment.records.record import SMALLEST
 
 SUFFIX = ".segment"
 MAGIC = b"sslbench segment 1\n"
@@ -117,8 +118,13 @@ class Segment:
         where = self.places[run_id]
         return self._whole(where, self._rest(where)[where.place])
 
-    def trees(self, offset: int, head: Head) -> Iterator[tuple[Entry, Tree | DamageError]]:
-        """The records of a block as plain values, or why there is none."""
+    def trees(
+        self, offset: int, head: Head, level: int = SMALLEST
+    ) -> Iterator[tuple[Entry, Tree | DamageError]]:
+        """The records of a block as plain values, or why there is none; level: see `packing.whole`.
+
+        Most of the time is that of the smallest text of predictions.
+        """
         try:
             rest = self._rest(Place(head, offset, 0))
         except DamageError as error:
@@ -126,7 +132,7 @@ class Segment:
             return
         for i, (entry, left) in enumerate(zip(head.runs, rest, strict=False)):
             try:
-                yield entry, self._whole(Place(head, offset, i), left)
+                yield entry, self._whole(Place(head, offset, i), left, level)
             except DamageError as error:
                 yield entry, error
 
@@ -142,13 +148,13 @@ class Segment:
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise DamageError(f"rest: {error}") from None
 
-    def _whole(self, where: Place, rest: Any) -> Tree:
+    def _whole(self, where: Place, rest: Any, level: int = SMALLEST) -> Tree:
         entry = where.head.runs[where.place]
         if not isinstance(rest, dict):
             raise DamageError("a record is no JSON object")
         try:
             predictions = self.arrays(where, "predictions")
-            tree = packing.whole(rest, self.arrays(where, "counts"), predictions)
+            tree = packing.whole(rest, self.arrays(where, "counts"), predictions, level)
             same = packing.content(tree, predictions) == entry.content
         except (KeyError, TypeError, AttributeError) as error:
             raise DamageError(f"not a record: {error!r}") from None
