@@ -73,6 +73,7 @@ def test_shared_seeds() -> None:
 
 def with_predictions(made: RunRecord, text: str) -> RunRecord:
     made.predictions = {"test": Predictions(("a", "b"), text)}
+    made.predictions_sha256 = text
     return made
 
 
