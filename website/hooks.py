@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -95,3 +97,10 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 def on_page_content(html: str, page: Page, **_: Any) -> str:
     """Put the formulas back."""
     return formulas.put_back(html, page.file.src_uri)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Copy the tables that pages of boards offer for download."""
+    for path in (ROOT / "leaderboards").iterdir():
+        if path.suffix in {".csv", ".tex", ".md"}:
+            shutil.copyfile(path, Path(config.site_dir, "leaderboard", path.name))

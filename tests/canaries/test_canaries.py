@@ -10,6 +10,7 @@ from canaries.data import plugins
 from canaries.record import updated
 from canaries.runs import RUNS, make
 from sslbench.experiment.records.record import Predictions, RunRecord
+from sslbench.plugins import registry
 
 ENTRIES = golden.read()
 
@@ -22,6 +23,7 @@ def test_predictions_are_golden(name: str) -> None:
 
 
 def test_every_method_and_text_feature_has_a_canary() -> None:
+    registry.cache_clear()  # it may have the plugins of another test
     requests = RUNS.values()
     methods = {method for each in requests for method in each["method"]}
     # An encoder is a model of the user.
