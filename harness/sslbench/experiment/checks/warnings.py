@@ -38,7 +38,7 @@ def score_warnings(counts: SentenceCounts) -> list[str]:
 _KEYS = frozenset({"status", "converged", "iterations"})
 #: statuses of trainings that a stopping rule ended
 _RULES = ("gradient", "decrease", "gap")
-#: share of an objective that it may lack without a line
+#: a gap to the maximum, as a share of the objective, that gets no warning
 NOTABLE_GAP = 1e-3
 
 
