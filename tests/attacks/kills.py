@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import tempfile
 import time
 from collections.abc import Iterable
@@ -31,6 +32,7 @@ GRIDS = {
     "two processes": "--method supervised --method self_training --set self_training.rounds=1",
 }
 TARGETS = ("the command", "a child", "the process group")
+KERNELS = Path("cache", "plugins", "sslbench", "kernels")
 PER_STORE = 6  # kills before the grid is run to its end
 
 Results: TypeAlias = dict[str, dict[str, object]]
@@ -39,12 +41,16 @@ Results: TypeAlias = dict[str, dict[str, object]]
 
 @dataclass
 class Grid:
-    """A command, how long it takes, and what its store holds at the end."""
+    """A command, how long it takes, and what its store holds at the end.
+
+    kernels: machine code that its plugins have compiled, which other stores get.
+    """
 
     name: str
     arguments: list[str]
     seconds: float
     results: Results
+    kernels: Path
 
 
 def attack(number: int, seed: int) -> Table:
@@ -68,10 +74,19 @@ def undisturbed(name: str, folder: Path) -> Grid:
     """The grid, left alone: the first time it compiles kernels, the second time is taken."""
     words = [*GRIDS[name].split(), *SMALL, "--jobs", "2"]
     for place in (folder / "first", folder / "second"):
+        if place.name == "second":
+            give_kernels(folder / "first" / KERNELS, place)
         began = time.monotonic()
         result, problems = sslbench(*command(words, place), variables=variables(place))
         assert result.status == 0, (result, problems)
-    return Grid(name, words, time.monotonic() - began, results(place / "runs"))
+    seconds = time.monotonic() - began
+    return Grid(name, words, seconds, results(place / "runs"), folder / "first" / KERNELS)
+
+
+def give_kernels(kernels: Path, folder: Path) -> None:
+    """Put machine code where the plugins of a grid in this folder look for it."""
+    if kernels.is_dir():  # else it was in the cache of all processes
+        shutil.copytree(kernels, folder / KERNELS)
 
 
 def command(words: list[str], folder: Path) -> list[str]:
@@ -87,6 +102,7 @@ def attack_store(
     grid: Grid, targets: list[str], folder: Path, chance: random.Random, table: Table
 ) -> None:
     """Kill each of the targets at a random moment of the grid, then run it to its end."""
+    give_kernels(grid.kernels, folder)
     done = 0
     finished: dict[Path, int] = {}
     while done < len(targets):
