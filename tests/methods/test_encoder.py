@@ -17,7 +17,8 @@ from sslbench.experiment.request.request import RunRequest
 from sslbench.testing import check_method
 from sslbench.testing.toys import corpus_of
 from sslbench_methods.encoder.method import EncodedWords, Encoder, Source
-from sslbench_methods.encoder.model import Transformer, model_digest, windows
+from sslbench_methods.encoder.model import Transformer, model_digest
+from sslbench_methods.encoder.pieces import windows
 from sslbench_methods.encoder.store import VectorStore
 from support.tiny_encoder import expected, write_encoder, write_model
 from support.waiting import HANG

@@ -8,8 +8,6 @@ one thread: batches would need padding, and the last digits would depend on the 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import mmap
 import re
 from collections.abc import Sequence
@@ -21,7 +19,14 @@ import numpy as np
 
 from sslbench import UserError
 from sslbench.engine.types import F32, I64
-from sslbench.experiment.identity import input_hashes
+from sslbench_methods.encoder.pieces import (
+    files_digest,
+    first_line,
+    most_positions,
+    needed_library,
+    open_tokenizers,
+    windows,
+)
 
 MODEL, TOKENIZER, CONFIG = "model.onnx", "tokenizer.json", "config.json"
 #: files of a folder that vectors depend on, beside those that the model names
@@ -60,17 +65,12 @@ class Transformer:
 
         pieces: the most at once; less if the model's configuration says so.
         """
-        try:
-            import onnxruntime
-            import tokenizers
-        except ImportError as error:
-            hint = "pip install 'sslbench[encoder]'"
-            raise UserError(f"the encoder needs a library: {error}", hint=hint) from None
+        onnxruntime = needed_library("onnxruntime", "encoder")
         for name in (MODEL, TOKENIZER):
             if not Path(folder, name).is_file():
                 raise UserError(f"no {name} in it", file=folder, hint=_EXPORT)
-        limit = min(pieces, _most_positions(Path(folder, CONFIG)))
-        tokenizer, counter = _tokenizers(tokenizers, str(Path(folder, TOKENIZER)), limit)
+        limit = min(pieces, most_positions(Path(folder, CONFIG)))
+        tokenizer, counter = open_tokenizers(str(Path(folder, TOKENIZER)), limit)
         path = str(Path(folder, MODEL))
         session = _session(onnxruntime, path)
         size = _layer(session, np.zeros((1, 1), np.int64), path).shape[1]
@@ -116,26 +116,11 @@ class Transformer:
         return out
 
 
-def windows(counts: Sequence[int], room: int) -> list[range]:
-    """Words that are read at once: at most `room` pieces, or one word. counts: pieces by word."""
-    parts: list[range] = []
-    begin = end = 0
-    while not parts or end < len(counts):
-        end, used = begin, 0
-        while end < len(counts) and (end == begin or used + counts[end] <= room):
-            used, end = used + counts[end], end + 1
-        parts.append(range(begin, end))
-        begin = max(begin + 1, (begin + end) // 2)
-    return parts
-
-
 def model_digest(folder: str) -> str:
     """Of the files that vectors depend on; UserError if one cannot be read."""
     names = [*FILES, *_files_of_weights(Path(folder, MODEL))]
     paths = {name: str(Path(folder, name)) for name in names if Path(folder, name).exists()}
-    hashes = input_hashes(paths, paths)
-    facts = {name: hashes[path] for name, path in paths.items()}
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return files_digest(paths)
 
 
 def _files_of_weights(model: Path) -> list[str]:
@@ -161,25 +146,6 @@ def _files_of_weights(model: Path) -> list[str]:
     return names
 
 
-def _tokenizers(library: Any, path: str, limit: int) -> tuple[Any, Any]:
-    """The tokenizer, which cuts after `limit` pieces, and one that does not cut; UserError."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = json.dumps(_with_spaces(json.load(file)))
-        tokenizer, counter = (library.Tokenizer.from_str(text) for _ in range(2))
-        for each in (tokenizer, counter):
-            each.no_padding()
-            each.no_truncation()
-        special = tokenizer.num_special_tokens_to_add(False)
-        if limit > special:
-            tokenizer.enable_truncation(limit)
-    except Exception as error:  # of the library, without a class for it
-        raise UserError(f"no tokenizer: {_first_line(error)}", file=path) from None
-    if limit <= special:
-        raise UserError(f"no room for words in {limit} pieces", file=path)
-    return tokenizer, counter
-
-
 def _session(library: Any, path: str) -> Any:
     """UserError if the file is no model of text."""
     options = library.SessionOptions()
@@ -188,7 +154,7 @@ def _session(library: Any, path: str) -> Any:
     try:
         session = library.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # of the library, one class per reason
-        raise UserError(f"no model: {_first_line(error)}", file=path) from None
+        raise UserError(f"no model: {first_line(error)}", file=path) from None
     names = [each.name for each in session.get_inputs()]
     if "input_ids" not in names or not set(names) <= set(INPUTS):
         raise UserError(
@@ -206,7 +172,7 @@ def _layer(session: Any, ids: I64, path: str) -> F32:
     try:
         (layer,) = session.run([_output(session)], feed)
     except Exception as error:  # of the library, one class per reason
-        raise UserError(f"the model fails: {_first_line(error)}", file=path) from None
+        raise UserError(f"the model fails: {first_line(error)}", file=path) from None
     shape = np.shape(layer)
     if len(shape) != 3 or shape[:2] != ids.shape or not shape[2]:
         expected = f"(1, {ids.shape[1]}, dimensions)"
@@ -220,27 +186,3 @@ def _layer(session: Any, ids: I64, path: str) -> F32:
 def _output(session: Any) -> str:
     names = [each.name for each in session.get_outputs()]
     return "last_hidden_state" if "last_hidden_state" in names else str(names[0])
-
-
-def _most_positions(config: Path) -> int:
-    """As the configuration says; without one, there is no limit."""
-    if not config.exists():
-        return 2**31
-    try:
-        limit = json.loads(config.read_text(encoding="utf-8")).get("max_position_embeddings", 2**31)
-        return int(limit)
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise UserError(f"no configuration of a model: {error}", file=str(config)) from None
-
-
-def _with_spaces(tokenizer: dict[str, Any]) -> dict[str, Any]:
-    """Make a byte-level tokenizer read words of a sentence, which need a space before them."""
-    first = tokenizer.get("pre_tokenizer") or {}
-    for part in first.get("pretokenizers", [first]):
-        if part.get("type") == "ByteLevel":
-            part["add_prefix_space"] = True
-    return tokenizer
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -18,6 +18,7 @@ from sslbench.engine.crf.frozen import FrozenChain
 from sslbench.engine.crf.labeling import LabelPass
 from sslbench.engine.crf.model import ChainCRF, best_sequences
 from sslbench.engine.crf.objective import EncodedCorpus, Objective
+from sslbench.engine.crf.optim.adam import Schedule, descend
 from sslbench.engine.crf.optim.lbfgs import STRICT, Options, Progress
 from sslbench.engine.crf.params import TrainingParams, TrainingResult
 from sslbench.engine.crf.persist import SavedModel, add_facts, read_model, write_model
@@ -73,6 +74,7 @@ __all__ = [
     "Progress",
     "Pullback",
     "SavedModel",
+    "Schedule",
     "SequenceModel",
     "SoftTargets",
     "Term",
@@ -82,6 +84,7 @@ __all__ = [
     "add_facts",
     "best_sequences",
     "chain_potentials",
+    "descend",
     "read_model",
     "restored_model",
     "saved_model",

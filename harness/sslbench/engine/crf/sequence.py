@@ -116,8 +116,13 @@ class SequenceModel(SavedModel):
         None = all.
     label_constraint: gives the only possible label of some tokens; None: every token may have every
         label.
+    steps: of the optimizer, in all trainings of a run together, for a model that is trained by a
+        number of steps; None: each training ends by rules of its own.
+    course: while such a training goes on: steps taken before it, and `steps`; None: there are none.
     """
 
+    steps: int | None = None
+    course: tuple[int, int] | None = None
     labels: tuple[str, ...]
     parameters: F64
     transition_mask: Bool | None
@@ -151,7 +156,7 @@ class SequenceModel(SavedModel):
         """Maximize the sum of the terms minus `penalty`, starting at the current parameters.
 
         options: how much effort; None: that of `params`. A model that is not trained by L-BFGS
-            reads `max_iterations` and, where it can, `share` of it.
+            reads `max_iterations`: its steps at most, which may be 0.
         callback: called with (iteration, loss per token, largest gradient) now and then.
         progress: stores states, from which a killed training goes on with the same bits. A model
             may ignore it: the training is repeated then.

@@ -116,19 +116,19 @@ class Observed:
 
     observe: takes the potentials of a batch, and returns the values of the term there and
     statistics of the batch by name (numbers or arrays).
-    sums: each statistic, summed over the batches of the last pass over the corpus.
+    The last evaluation of each batch counts, in whatever order a training goes through them.
     """
 
     term: Term
     observe: Callable[[BatchPotentials], tuple[PotentialGradient, dict[str, Any]]]
-    sums: dict[str, Any] = field(default_factory=dict, init=False)
+    _of_batch: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict, init=False)
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
-        if potentials.batch.sentence_lo == 0:
-            self.sums = {}
         gradient, statistics = self.observe(potentials)
-        for name, value in statistics.items():
-            self.sums[name] = self.sums.get(name, 0) + value
+        key = potentials.batch.sentence_lo, potentials.batch.sentence_hi
+        if key not in self._of_batch and potentials.batch.sentence_lo == 0:
+            self._of_batch.clear()  # the text has been cut anew
+        self._of_batch[key] = statistics
         return gradient
 
     def n_tokens(self, lengths: F64) -> float:
@@ -137,7 +137,7 @@ class Observed:
     @staticmethod
     def total(terms: Iterable[Observed], name: str) -> Any:
         """Return the sum of a statistic over terms; 0 where none has been evaluated."""
-        return sum(term.sums.get(name, 0) for term in terms)
+        return sum(part.get(name, 0) for term in terms for part in term._of_batch.values())
 
 
 def weights_of(weights: F64 | None, batch: Batch) -> F64:

@@ -22,6 +22,7 @@ from sslbench.experiment.context.checkpoints import (
     carried,
     carry_on,
 )
+from sslbench.experiment.context.effort import Effort
 
 if TYPE_CHECKING:
     from sslbench.engine.crf import Parts, SequenceModel, TrainingParams, TrainingResult
@@ -79,6 +80,7 @@ class RunContext:
         self.at("0")
         self.trace: dict[str, Any] = {}
         self._quiet = quiet
+        self._effort = Effort()
 
     def apart(self, seed: int | None = None) -> RunContext:
         """A context for another training: it leaves no notes here.
@@ -134,13 +136,28 @@ class RunContext:
     ) -> TrainingResult:
         """`crf.train` with checkpoints; a resumed run gives identical results.
 
+        A model that is trained by steps gets those that are due, see `effort`.
+
         options: other arguments of `crf.train`.
         notes: JSON-able; a callback fills them, and checkpoints have them, too.
         """
-        step = self._step()
-        if step is None:
-            return crf.train(parts, params, **options)
-        return step.train(crf, parts, params, {} if notes is None else notes, options)
+
+        def train(**given: Any) -> TrainingResult:
+            step = self._step()
+            if step is None:
+                return crf.train(parts, params, **given)
+            return step.train(crf, parts, params, {} if notes is None else notes, given)
+
+        if crf.steps is None:
+            return train(**options)
+        limits = options.get("options") or params.options()
+        return self._effort.train(crf, limits, lambda due: train(**{**options, "options": due}))
+
+    def finish(self) -> None:
+        """Spend the steps that a method has left of its models', and note what was taken."""
+        if self._effort.state():
+            with self.phase("train"):
+                self.trace["effort"] = self._effort.finish()
 
     def once(self, compute: Callable[[], Saved]) -> Saved:
         """The result of a long step other than a training, which a killed run reads from a file.
@@ -188,12 +205,14 @@ class RunContext:
 
     def state(self) -> dict[str, Any]:
         """The state that a checkpoint has."""
-        return {"rng": self.rng.bit_generator.state, "trace": self.trace, **self.clocks()}
+        own = {"rng": self.rng.bit_generator.state, "trace": self.trace}
+        return {**own, "effort": self._effort.state(), **self.clocks()}
 
     def resume(self, state: State) -> None:
         """Go on from a state: seconds of phases and of parts are added up."""
         self.rng.bit_generator.state = state["rng"]
         self.trace = state["trace"]
+        self._effort.resume(state["effort"])
         self._add_earlier(state)
 
     def _add_earlier(self, clocks: State) -> None:

@@ -72,7 +72,9 @@ class Fitted:
 
 
 def _fit(cls: type[Method], params: Any, problem: Problem, run: RunContext) -> Tagger:
-    return cls().fit(problem, params, run)
+    tagger = cls().fit(problem, params, run)
+    run.finish()
+    return tagger
 
 
 class RunMethod(ABC):

@@ -1,0 +1,1 @@
+"""Neural sequence models: a chain on top of a network, trained by Adam."""

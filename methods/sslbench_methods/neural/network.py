@@ -1,0 +1,136 @@
+"""The layers of a transformer of the BERT family, and derivatives by their weights.
+
+Source: J. Devlin, M.-W. Chang, K. Lee, K. Toutanova: BERT: pre-training of deep bidirectional
+transformers for language understanding, NAACL 2019; the layer is that of A. Vaswani et al.:
+Attention is all you need, NeurIPS 2017, with its normalizations after the sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sslbench.engine.types import F32, I32, U8
+from sslbench_methods.neural.folder import Config
+from sslbench_methods.neural.library import jax_library
+
+Weights: TypeAlias = Mapping[str, Any]
+"""float32 arrays by name: those of `Pretrained.layers`, "head.weight" [D, L], "head.bias" [L]."""
+
+
+class Network:
+    """Scores of labels for pieces.
+
+    config: of the layers.  dropout: share of the numbers that noise sets to 0, in training.
+    """
+
+    def __init__(self, config: Config, dropout: float) -> None:
+        self.config = config
+        self.dropout = dropout
+
+    def scores(self, weights: Weights, inputs: F32, window: I32) -> F32:
+        """Return float32[rows, length, L].
+
+        inputs: float32[rows, length, D], what the first layer reads.
+        window: int32[rows, length]; a piece sees those of its window alone.
+        """
+        plain, _, _ = _compiled(self.config, 0.0)
+        return np.asarray(plain(_of_network(weights), inputs, window, None))
+
+    def open(
+        self, weights: Weights, inputs: F32, window: I32, noise: np.random.Generator | None
+    ) -> tuple[F32, Callable[[F32], Weights]]:
+        """Return the scores, and what makes of derivatives by them ones by the weights.
+
+        noise: for dropout; None = there is none.
+        """
+        dropout = 0.0 if noise is None else self.dropout
+        _, opened, pulled = _compiled(self.config, dropout)
+        kept = self._kept(inputs, noise) if noise is not None and dropout else None
+        scores, back = opened(_of_network(weights), inputs, window, kept)
+        return np.asarray(scores), partial(pulled, back)
+
+    def _kept(self, inputs: F32, noise: np.random.Generator) -> U8:
+        """Return 1 for what dropout leaves: of the inputs and of both sums of each layer."""
+        shape = (2 * self.config.num_hidden_layers + 1, *inputs.shape)
+        drawn = np.frombuffer(noise.bytes(math.prod(shape)), np.uint8).reshape(shape)
+        return (drawn >= round(256 * self.dropout)).astype(np.uint8)
+
+
+def _of_network(weights: Weights) -> Weights:
+    return {name: value for name, value in weights.items() if name != "transitions"}
+
+
+@cache
+def _compiled(config: Config, dropout: float) -> tuple[Any, Any, Any]:
+    """Return the compiled scores, the scores with the way back, and that way."""
+    jax = jax_library()
+    of = partial(_scores, jax, config, dropout)
+
+    def opened(weights: Weights, *given: Any) -> Any:
+        return jax.vjp(lambda each: of(each, *given), weights)
+
+    return jax.jit(of), jax.jit(opened), jax.jit(lambda back, slopes: back(slopes)[0])
+
+
+def _scores(
+    jax: Any, config: Config, dropout: float, weights: Weights, x: Any, window: Any, kept: Any
+) -> Any:
+    np_ = jax.numpy
+    seen = window[:, None, :, None] == window[:, None, None, :]
+    distant = np_.where(seen, 0.0, -1e9)  # [rows, 1, length, length]
+    layers = {name: value for name, value in weights.items() if not name.startswith("head.")}
+    whole = 256 / (256 - round(256 * dropout))
+
+    def drop(value: Any, keep: Any) -> Any:
+        return value if keep is None else value * (keep * np_.float32(whole))
+
+    def step(x: Any, given: Any) -> Any:
+        layer, keep = given
+        first, second = (None, None) if keep is None else (keep[0], keep[1])
+        x = _normed(
+            jax, config, layer, "norm", x + drop(_attention(jax, config, layer, x, distant), first)
+        )
+        inner = _activation(jax, config)(_linear(np_, layer, "inner", x))
+        out = drop(_linear(np_, layer, "outer", inner), second)
+        return _normed(jax, config, layer, "last_norm", x + out), None
+
+    pairs = None
+    if kept is not None:
+        x = drop(x, kept[0])
+        pairs = kept[1:].reshape(-1, 2, *x.shape)
+    x, _ = jax.lax.scan(step, x, (layers, pairs))
+    return x @ weights["head.weight"] + weights["head.bias"]
+
+
+def _linear(np_: Any, layer: Weights, name: str, x: Any) -> Any:
+    return x @ layer[f"{name}.weight"].T + layer[f"{name}.bias"]
+
+
+def _attention(jax: Any, config: Config, layer: Weights, x: Any, distant: Any) -> Any:
+    np_, heads = jax.numpy, config.num_attention_heads
+    split = (*x.shape[:2], heads, x.shape[2] // heads)
+    query, key, value = (
+        _linear(np_, layer, n, x).reshape(split) for n in ("query", "key", "value")
+    )
+    scores = np_.einsum("bqhd,bkhd->bhqk", query, key) / np.float32(math.sqrt(split[3]))
+    weights = jax.nn.softmax(scores + distant, axis=-1)
+    mixed = np_.einsum("bhqk,bkhd->bqhd", weights, value).reshape(x.shape)
+    return _linear(np_, layer, "out", mixed)
+
+
+def _normed(jax: Any, config: Config, layer: Weights, name: str, x: Any) -> Any:
+    np_ = jax.numpy
+    x = x - x.mean(axis=-1, keepdims=True)
+    spread = np_.sqrt((x * x).mean(axis=-1, keepdims=True) + config.layer_norm_eps)
+    return x / spread * layer[f"{name}.weight"] + layer[f"{name}.bias"]
+
+
+def _activation(jax: Any, config: Config) -> Callable[[Any], Any]:
+    if config.hidden_act == "relu":
+        return jax.nn.relu  # type: ignore[no-any-return]
+    return partial(jax.nn.gelu, approximate=config.hidden_act != "gelu")
