@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sslbench.experiment.records.cost import Prices
@@ -45,6 +47,39 @@ def test_runs_on_data_that_have_changed_since_are_marked(tmp_path: Path) -> None
     _, found = opened(path)
     states = {cell.key: cell.state for cell in found}
     assert (states[first.key], states[second.key]) == ("other data", "done")
+
+
+def test_cells_of_a_model_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are found where the folder is not; other files in it are other data."""
+    monkeypatch.chdir(tmp_path)
+    path = suite_file(
+        tmp_path,
+        TOY.replace("nothing", "transformer").replace("[10, 20]", "[10]")
+        + 'set = ["transformer.folder=models/one"]\n',
+    )
+    suite, cells = opened(path)
+    store = Store(suite.store)
+    assert len(cells) == 6
+
+    def run(number: int, content: str) -> None:
+        record = made(cells[number])
+        inputs = {"models/one/config.json": hashlib.sha256(content.encode()).hexdigest()}
+        record.spec = msgspec.structs.replace(record.spec, inputs=inputs)
+        record.run_id = record.spec.run_id
+        record.created = f"202{number}"
+        store.save(record)
+
+    def states() -> list[str]:
+        return [cell.state for cell in opened(path)[1][:3]]
+
+    run(0, "one")
+    run(1, "one")
+    assert states() == ["done", "done", "missing"]
+    run(2, "two")
+    assert states() == ["other data", "other data", "done"]
+    (tmp_path / "models" / "one").mkdir(parents=True)
+    (tmp_path / "models" / "one" / "config.json").write_text("one", encoding="utf-8")
+    assert states() == ["other data"] * 3
 
 
 def test_an_altered_record_is_refused(tmp_path: Path) -> None:

@@ -155,7 +155,14 @@ def _checked(cell: Cell, newest: RunRecord | None) -> Cell:
         return cell
     ours, theirs = cell.record.spec.data, newest.spec.data
     same = ours == theirs or ours.table == theirs.table  # which takes a hash
+    same = same and _agree(cell.record.spec, newest.spec) and _agree(cell.record.spec, cell.spec)
     return cell if same else replace(cell, state="other data")
+
+
+def _agree(one: RunSpec, other: RunSpec) -> bool:
+    """Whether the files of users that both runs have read had the same content."""
+    ours, theirs = ({} if spec.inputs is msgspec.UNSET else spec.inputs for spec in (one, other))
+    return all(ours[path] == theirs[path] for path in ours.keys() & theirs.keys())
 
 
 def in_order(cells: Sequence[Cell], prices: Prices) -> list[Cell]:

@@ -222,8 +222,9 @@ def is_stored(run_task: RunTask, store: Store, options: GridOptions) -> bool:
     run_id = run_task.spec.run_id
     if run_task.lacks_text:
         key = spec_key(run_task.spec, by_text=True)
-        like_it = store.newest([key], by_text=True)
-        run_id = like_it[key].run_id if like_it else run_id
+        like_it = store.newest([key], by_text=True).get(key)
+        if like_it is not None and like_it.spec.inputs == run_task.spec.inputs:
+            run_id = like_it.run_id
     return _Grid(store, options, registry()).stored(run_id)
 
 

@@ -174,7 +174,7 @@ class _Planner:
         learned, more = self._learned
         weak, of_weak = self._weak if self.plugins.method(method).weak else ({}, {})
         model = self._of_model
-        files = input_hashes(model.params, model.files) | of_weak
+        files = self._hashes(model) | of_weak
         return RunSpec(
             method=method,
             dataset=dataset.name,
@@ -243,7 +243,7 @@ class _Planner:
         for name in sorted(set(names)):
             described = self._owned(name, describe)
             params[name] = described.params
-            files |= input_hashes(described.params, described.files)
+            files |= self._hashes(described)
         return params, files
 
     @lazy
@@ -262,7 +262,19 @@ class _Planner:
         axes = described.axes if tuned else ()
         searched = {axis.param for axis in axes}
         params = {name: v for name, v in described.params.items() if name not in searched}
-        return params, search_digest(axes), input_hashes(described.params, described.files)
+        return params, search_digest(axes), self._hashes(described)
+
+    def _hashes(self, described: MethodDescription) -> dict[str, str]:
+        """Hashes of the user's files; UserError if one cannot be read where it is needed.
+
+        A plan without data, as of the cells of a suite, is made on machines without them, too.
+        """
+        try:
+            return input_hashes(described.params, described.files)
+        except UserError:
+            if self.loaded is not None:
+                raise
+            return {}
 
     def _digest_of(self, featurizer: str, templates: tuple[str, ...]) -> str:
         return featurizer_digest(with_templates(self.plugins, featurizer, templates), featurizer)

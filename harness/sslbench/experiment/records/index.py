@@ -46,7 +46,7 @@ _SCHEMA = (
     *(f"CREATE INDEX by_cost{i} ON runs (cost{i}, best, cpu_s)" for i in range(3)),
 )
 #: in the header of the file: "sslb", and the version of what is in it
-_PRAGMAS = {"application_id": 0x73736C62, "user_version": 2}
+_PRAGMAS = {"application_id": 0x73736C62, "user_version": 3}
 _WAIT_SECONDS = 60.0
 #: a file that was changed so shortly before it was read may change again within the same tick
 _SETTLED_NS = 10**9

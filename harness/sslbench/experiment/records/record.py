@@ -351,14 +351,15 @@ def content_id(value: object) -> str:
 
 
 def spec_key(spec: RunSpec, by_text: bool) -> str:
-    """Equal for a run and its cell: the identity without the fingerprint of the data.
+    """Equal for a run and its cell: the identity without the content of data and of users' files.
 
     by_text: the source of the unlabeled text counts; else the data decide on it.
     """
     data = msgspec.structs.replace(spec.data, fingerprint="", first_draw="")
     text = spec.protocol.text if by_text else "rest"
     protocol = msgspec.structs.replace(spec.protocol, text=text)
-    return content_id(msgspec.structs.replace(spec, data=data, protocol=protocol))
+    parts = {"data": data, "protocol": protocol, "inputs": msgspec.UNSET}
+    return content_id(msgspec.structs.replace(spec, **parts))
 
 
 def encode(record: RunRecord) -> bytes:
