@@ -16,7 +16,7 @@ from sslbench.engine.variables import (
 )
 from support.command import sslbench
 
-LIMIT = 300_000 * 2**10
+LIMIT = 700_000 * 2**10
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,19 @@ def test_too_few_files(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 2
     message = "this shell allows 14 open files, fewer than 64"
     assert result.stderr == f"sslbench: {message}; raise the limit: ulimit -n 1024\n"
+
+
+@pytest.mark.parametrize(("room", "status"), [((640 << 20) - 1, 2), (640 << 20, 0), (-1, 0)])
+def test_too_little_virtual_memory(room: int, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a process: its libraries would end it by a signal."""
+    true = resource.getrlimit
+    limits = {resource.RLIMIT_AS: (room, room)}
+    monkeypatch.setattr("resource.getrlimit", lambda which: limits.get(which) or true(which))
+    result = sslbench("list", "models")
+    assert result.exit_code == status
+    message = "this shell allows 639 MB of virtual memory, fewer than 640"
+    wanted = f"sslbench: {message}; raise the limit, see ulimit -v\n" if status else ""
+    assert result.stderr == wanted
 
 
 def test_numbers_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ NO_COMPILER = "NUMBA_DISABLE_JIT"
 CHECKPOINTS = "SSLBENCH_CHECKPOINT_SECONDS"
 _CHECKPOINT_SECONDS = 60.0
 _LEAST_FILES = 64
+_LEAST_ROOM = 640 << 20
 _MOST_THREADS = 10**6
 _MOST_SECONDS = 1e9
 
@@ -30,7 +31,7 @@ def check_variables() -> None:
 
 
 def check_limits() -> None:
-    """UserError if so few files may be open that a run would fail."""
+    """UserError if so few files may be open, or so little be addressed, that a run would fail."""
     if sys.platform == "win32":
         return
     import resource
@@ -39,6 +40,10 @@ def check_limits() -> None:
     if files != resource.RLIM_INFINITY and files < _LEAST_FILES:
         message = f"this shell allows {files} open files, fewer than {_LEAST_FILES}"
         raise UserError(message, hint="raise the limit: ulimit -n 1024")
+    room, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if room != resource.RLIM_INFINITY and room < _LEAST_ROOM:  # a library would end the process
+        message = f"this shell allows {room >> 20} MB of virtual memory, fewer than"
+        raise UserError(f"{message} {_LEAST_ROOM >> 20}", hint="raise the limit, see ulimit -v")
 
 
 def processors() -> int:
