@@ -18,9 +18,10 @@ from sslbench.testing import check_method
 from sslbench.testing.toys import corpus_of
 from sslbench_methods.encoder.method import EncodedWords, Encoder, Source
 from sslbench_methods.encoder.model import Transformer, model_digest
-from sslbench_methods.encoder.pieces import windows
 from sslbench_methods.encoder.store import VectorStore
+from sslbench_methods.neural.tokenizer import windows
 from support.tiny_encoder import expected, write_encoder, write_model
+from support.tiny_transformer import CONFIG, last_layer, weights_of, write_transformer
 from support.waiting import HANG
 
 for library in ("onnxruntime", "tokenizers", "onnx"):
@@ -84,6 +85,25 @@ def test_long_sentences_are_read_in_windows(folder: Path) -> None:
     assert opened(by_configuration).vectors(words).tolist() == found.tolist()
 
 
+def test_a_folder_without_onnx(tmp_path: Path) -> None:
+    """It has the weights themselves."""
+    for library in ("jax", "safetensors"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    folder = write_transformer(tmp_path / "plain")
+    found = opened(folder).vectors(["ab", "7", "abc"])
+    layer = last_layer(["[CLS]", "ab", "ab", "##c", "[SEP]"])
+    wanted = [layer[1], np.zeros(8), layer[2:4].mean(axis=0)]
+    np.testing.assert_allclose(found, wanted, atol=2e-5)
+    assert opened(folder).limit == 40
+    before = model_digest(str(folder))
+    write_transformer(folder, weights=weights_of(CONFIG, seed=4))
+    assert model_digest(str(folder)) != before
+    write_model(folder)
+    with_both = model_digest(str(folder))
+    write_transformer(folder)
+    assert model_digest(str(folder)) == with_both  # the file of ONNX is read
+
+
 def test_words_that_are_too_long_are_cut(folder: Path) -> None:
     found = opened(folder, pieces=4).vectors(["x", "cdefgh", "y"])
     assert np.allclose(found[1], expected(["[CLS]", "c", "##d", "[SEP]"])[1:3].mean(axis=0))
@@ -98,8 +118,8 @@ def test_byte_level_tokenizers_read_a_space_before_each_word(tmp_path: Path) -> 
     tokenizer = Tokenizer(BPE({"a": 0, "Ġ": 1, "Ġa": 2}, [("Ġ", "a")]))
     tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
     tokenizer.save(str(folder / "tokenizer.json"))
-    found = opened(folder).tokenizer.encode(["a", "a"], is_pretokenized=True)
-    assert found.ids == [2, 2]
+    ((ids, _),) = opened(folder).cutter.windows(["a", "a"])
+    assert ids.tolist() == [2, 2]
 
 
 class Counting:

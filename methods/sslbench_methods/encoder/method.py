@@ -29,7 +29,9 @@ from sslbench_methods.on_text_features import OnTextFeatures
 
 _PART = 2**26  # numbers of a part of the store, about: what a killed run computes again
 
-Folder = Annotated[UserFile, doc("of the model: model.onnx, tokenizer.json, config.json")]
+Folder = Annotated[
+    UserFile, doc("of the model: model.onnx or model.safetensors, tokenizer.json, config.json")
+]
 OfPieces = Annotated[Pooling, doc("vector of a word, of those of its pieces")]
 Pieces = Annotated[int, doc("read at once, at most; longer text: in windows", ge=3, le=2**31)]
 Scale = Annotated[float, doc("length of the vectors (root mean square)", gt=0, le=1e3)]
@@ -139,7 +141,7 @@ class Source:
             if model_digest(self.folder) != self.digest:
                 raise UserError("the model is another one than at the training", file=self.folder)
             model = Transformer.open(self.folder, self.pieces, self.pooling)
-            key = f"{self.digest} {self.pooling} {model.limit} {model.version}"
+            key = f"{self.digest} {self.pooling} {model.limit} {model.layers.version}"
             name = hashlib.sha256(key.encode()).hexdigest()[:32]
             folder = None if self.cache is None else self.cache / "encoder" / name
             self._open.append((model, VectorStore(folder, model.size)))

@@ -16,7 +16,7 @@ import numpy as np
 
 from sslbench import UserError
 from sslbench.engine.types import F32, I64
-from sslbench_methods.encoder.pieces import files_digest, first_line, needed_library
+from sslbench_methods.neural.tokenizer import files_digest, first_line, needed_library
 
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 FILES = (CONFIG, TOKENIZER, WEIGHTS)

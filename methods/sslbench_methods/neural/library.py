@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from sslbench.engine.files.folders import cache_folder
-from sslbench_methods.encoder.pieces import needed_library
+from sslbench_methods.neural.tokenizer import needed_library
 
 #: one thread: sums have the same bits on any number of processors
 _FLAGS = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from sslbench import Corpus
 from sslbench.engine.crf import Batch
 from sslbench.engine.types import F32, I32, I64
-from sslbench_methods.encoder.pieces import open_tokenizers, windows
+from sslbench_methods.neural.tokenizer import open_tokenizers, windows
 
 
 @dataclass(frozen=True)
@@ -79,26 +79,32 @@ class Cutter:
 
     def cut(self, corpus: Corpus, column: str) -> Pieces:
         """Cut a whole text. column: whose words are read."""
-        words = corpus.column(column).strings()
-        windows_of = [
-            self._windows(words[a:b], a) for a, b in pairwise(corpus.offsets.tolist())
-        ]  # fmt: skip
-        flat = [window for sentence in windows_of for window in sentence]
-        sizes = [len(ids) for ids, _ in flat]
+        words, borders = corpus.column(column).strings(), corpus.offsets.tolist()
+        of_sentences = [self.windows(words[a:b]) for a, b in pairwise(borders)]
         none = np.empty(0, np.int64)
-        ids = np.concatenate([none, *(ids for ids, _ in flat)])
-        token = np.concatenate([none, *(token for _, token in flat)])
-        count = np.bincount(token[token >= 0], minlength=len(words))
-        share = np.where(token >= 0, 1 / np.maximum(count, 1)[token], 0.0).astype(np.float32)
-        borders = np.cumsum([0, *sizes])
-        position = np.arange(len(ids)) - np.repeat(borders[:-1], sizes)
-        sentences = np.cumsum([0, *map(len, windows_of)])
-        return Pieces(ids, position, token, share, borders, sentences)
+        ids, token, sizes = [none], [none], []
+        for first, windows_ in zip(borders, of_sentences, strict=False):
+            for numbers, owner in windows_:
+                ids.append(numbers)
+                token.append(np.where(owner >= 0, first + owner, -1))
+                sizes.append(len(numbers))
+        owners = np.concatenate(token)
+        count = np.bincount(owners[owners >= 0], minlength=len(words))
+        share = np.where(owners >= 0, 1 / np.maximum(count, 1)[owners], 0.0).astype(np.float32)
+        ends = np.cumsum([0, *sizes])
+        position = np.arange(len(owners)) - np.repeat(ends[:-1], sizes)
+        sentences = np.cumsum([0, *map(len, of_sentences)])
+        return Pieces(np.concatenate(ids), position, owners, share, ends, sentences)
 
-    def _windows(self, words: Any, first: int) -> list[tuple[I64, I64]]:
-        """Return the pieces of each window of a sentence: numbers, and tokens from `first` on."""
+    def windows(self, words: Sequence[str]) -> list[tuple[I64, I64]]:
+        """Return the pieces of each window of a sentence: numbers, and the word of each.
+
+        Both are int64[n]. A word is that of the pieces in the window whose middle is nearest to it;
+        -1: the piece counts for no word. Of a word that is too long alone, the first pieces are
+        read.
+        """
         whole = self._counter.encode(list(words), is_pretokenized=True, add_special_tokens=False)
-        owners = [word for word in whole.word_ids if word is not None]
+        owners = np.array([word for word in whole.word_ids if word is not None], np.int64)
         parts = windows(np.bincount(owners, minlength=len(words)).tolist(), self._room)
         centers = np.array([part.start + part.stop - 1 for part in parts])
         nearest = np.abs(centers - 2 * np.arange(len(words))[:, None]).argmin(axis=1)
@@ -107,6 +113,5 @@ class Cutter:
             read = self._tokenizer.encode(list(words[part.start : part.stop]), is_pretokenized=True)
             word = np.array([-1 if each is None else each for each in read.word_ids], np.int64)
             own = (word >= 0) & (nearest[part.start + word] == number)
-            token = np.where(own, first + part.start + word, -1)
-            made.append((np.array(read.ids, np.int64), token))
+            made.append((np.array(read.ids, np.int64), np.where(own, part.start + word, -1)))
         return made
