@@ -150,6 +150,9 @@ crf1 sslbench.engine.crf.chain_model:ChainModel
 crf2 sslbench.engine.crf.chain_model:SecondOrderModel
     second-order chain: also weights of three labels in a row
     {HE_2013}
+bilstm neural.bilstm:BiLSTMModel
+    bidirectional LSTM over words and characters, with a chain on top
+    {MA_2016}
 transformer neural.transformer:TransformerModel
     pretrained transformer of a local folder, trained with a chain on top
     {DEVLIN_2019}
@@ -222,6 +225,7 @@ _OF_METHOD: Mapping[str, Fields] = {
 _OF_MODEL: Mapping[str, Fields] = {
     "crf1": {"provides": ("log_linear", "factors", "first_order", "features")},
     "crf2": {"provides": ("log_linear", "factors", "features")},
+    "bilstm": {"provides": ("first_order",)},
     "transformer": {"provides": ("first_order",)},
 }
 #: fields of a featurizer besides those of its row

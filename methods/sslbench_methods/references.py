@@ -47,6 +47,7 @@ LISON_2020 = (
     "P. Lison, J. Barnes, A. Hubin, S. Touileb: Named entity recognition without labelled data: a"
     " weak supervision approach. ACL 2020"
 )
+MA_2016 = "X. Ma, E. Hovy: End-to-end sequence labeling via bi-directional LSTM-CNNs-CRF. ACL 2016"
 MANN_2010 = (
     "G. Mann, A. McCallum: Generalized expectation criteria for semi-supervised learning with"
     " weakly labeled data. Journal of Machine Learning Research 11, 2010"

@@ -56,7 +56,7 @@ def nodes(model: Transformer, text: Corpus) -> Any:
 
 
 def head(model: Transformer, vectors: Any) -> Any:
-    weights = model._weights()
+    weights = model.weights()
     return vectors @ weights["head.weight"].astype(np.float64) + weights["head.bias"]
 
 

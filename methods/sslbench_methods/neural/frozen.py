@@ -6,9 +6,10 @@ import numpy as np
 
 from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F32, I64
+from sslbench_methods.neural.chain import Weights
 from sslbench_methods.neural.folder import Pretrained
 from sslbench_methods.neural.library import jax_library
-from sslbench_methods.neural.network import Network, Weights
+from sslbench_methods.neural.network import Network
 
 #: pieces are padded to a multiple of it: each length is compiled once
 _STEP = 32

@@ -8,22 +8,22 @@ Attention is all you need, NeurIPS 2017, with its normalizations after the sums.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from sslbench.engine.types import F32, I32, U8
+from sslbench_methods.neural.chain import Weights
 from sslbench_methods.neural.folder import Config
 from sslbench_methods.neural.library import jax_library
-
-Weights: TypeAlias = Mapping[str, Any]
-"""float32 arrays by name: those of `Pretrained.layers`, "head.weight" [D, L], "head.bias" [L]."""
 
 
 class Network:
     """Scores of labels for pieces.
+
+    Weights are those of `Pretrained.layers`, "head.weight" [D, L] and "head.bias" [L].
 
     config: of the layers.  dropout: share of the numbers that noise sets to 0, in training.
     """

@@ -49,22 +49,35 @@ class Pieces:
     sentences: I64
 
     def rows(self, batch: Batch, length: int) -> Rows:
-        """Put the windows of a batch into as few rows as their order allows, a multiple of four."""
+        """Put the windows of a batch into rows, see `in_rows`."""
         numbers = range(self.sentences[batch.sentence_lo], self.sentences[batch.sentence_hi])
         pieces = slice(int(self.windows[numbers.start]), int(self.windows[numbers.stop]))
         sizes = np.diff(self.windows[numbers.start : numbers.stop + 1])
-        row_of, begin_of, used, row = [], [], 0, 0
-        for size in sizes.tolist():
-            if used + size > length:
-                row, used = row + 1, 0
-            row_of.append(row)
-            begin_of.append(used)
-            used += size
-        rows = np.repeat(np.array(row_of, np.int64), sizes)
-        columns = np.repeat(np.array(begin_of, np.int64), sizes) + self.position[pieces]
-        window = np.full((4 * (row // 4 + 1), length), -1, np.int32)
-        window[rows, columns] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        return Rows(pieces, rows, columns, window)
+        return Rows(pieces, *in_rows(sizes, length))
+
+
+def in_rows(sizes: I64, length: int) -> tuple[I64, I64, I32]:
+    """Put parts of a text into as few rows as their order allows, a multiple of four.
+
+    sizes: int64[W], of each part, at most `length`, that of a row.
+
+    Returns row and column of each place in the parts, int64[n], and the number of the part at each
+    place of the rows, int32[rows, length]; -1 = empty.
+    """
+    row_of, begin_of, used, row = [], [], 0, 0
+    for size in sizes.tolist():
+        if used + size > length:
+            row, used = row + 1, 0
+        row_of.append(row)
+        begin_of.append(used)
+        used += size
+    number = np.repeat(np.arange(len(sizes)), sizes)
+    rows = np.array(row_of, np.int64)[number]
+    within = np.arange(len(number)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    columns = np.array(begin_of, np.int64)[number] + within
+    part = np.full((4 * (row // 4 + 1), length), -1, np.int32)
+    part[rows, columns] = number
+    return rows, columns, part
 
 
 class Cutter:

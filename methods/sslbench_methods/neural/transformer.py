@@ -7,8 +7,9 @@ Gaussian around the pretrained weights, and around 0 for the scores of labels an
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -16,34 +17,17 @@ import msgspec
 import numpy as np
 
 from sslbench import Corpus, UserError, doc
-from sslbench.engine.checked import Saved, table, vector
+from sslbench.engine.checked import Saved
 from sslbench.engine.corpus import LabelConstraint
-from sslbench.engine.crf import (
-    Batch,
-    BatchPotentials,
-    ModelText,
-    Options,
-    Parts,
-    PotentialGradient,
-    Progress,
-    Pullback,
-    Schedule,
-    SequenceModel,
-    TrainingParams,
-    TrainingResult,
-    chain_potentials,
-    descend,
-    transition_slopes,
-)
+from sslbench.engine.crf import Batch
 from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F32, F64, I32, I64, Arrays, Bool
 from sslbench.experiment.planning.values import UserFile
+from sslbench_methods.neural.chain import NetworkModel, Weights
 from sslbench_methods.neural.folder import TOKENIZER, Pretrained, folder_digest
-from sslbench_methods.neural.network import Network, Weights
+from sslbench_methods.neural.network import Network
 from sslbench_methods.neural.pieces import Cutter, Pieces
 
-#: tokens of a batch: enough for full rows, and for many steps on a small sample
-TOKENS = 256
 Folder = Annotated[UserFile, doc("of the model: config.json, tokenizer.json, model.safetensors")]
 
 
@@ -59,14 +43,6 @@ class TransformerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
         128
     )
     column: Annotated[str, doc("whose words are read")] = "word"
-
-
-@dataclass(frozen=True)
-class Text:
-    """What the model reads of a text. forced: int32[N], see `LabelConstraint.forced_labels`."""
-
-    pieces: Pieces
-    forced: I32 | None
 
 
 @dataclass(frozen=True)
@@ -101,122 +77,52 @@ class Source:
 
 
 @dataclass
-class Transformer(SequenceModel):
-    """Layers, scores of labels, and transitions [L+1, L], in one vector in this order."""
+class Transformer(NetworkModel):
+    """The layers of a folder, and scores of labels."""
 
-    labels: tuple[str, ...]
-    source: Source
-    transition_mask: Bool | None = None
-    label_constraint: LabelConstraint | None = None
-    parameters: F64 = field(default_factory=lambda: np.empty(0), repr=False)
+    source: Source = field(kw_only=True)
     kind = "transformer"
 
     @lazy
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of the weights by name, in the order that they have among the parameters."""
+    def of_network(self) -> dict[str, tuple[int, ...]]:
         pretrained, L = self.source.pretrained, len(self.labels)
         layers = {name: value.shape for name, value in pretrained.layers.items()}
-        size = pretrained.config.hidden_size
-        return {**layers, "head.weight": (size, L), "head.bias": (L,), "transitions": (L + 1, L)}
+        return {**layers, "head.weight": (pretrained.config.hidden_size, L), "head.bias": (L,)}
 
     @lazy
     def center(self) -> F32:
-        """float32[P]: where a training from the folder starts, and the prior is largest."""
         layers = self.source.pretrained.layers
-        return np.concatenate(
-            [
-                np.ravel(layers[name]) if name in layers else np.zeros(shape, np.float32).ravel()
-                for name, shape in self.shapes.items()
-            ]
-        )
+        parts = [
+            np.ravel(layers[name]) if name in layers else np.zeros(math.prod(shape), np.float32)
+            for name, shape in self.shapes.items()
+        ]
+        return np.concatenate(parts)
 
-    def _slices(self) -> Iterator[tuple[str, slice, tuple[int, ...]]]:
-        begin = 0
-        for name, shape in self.shapes.items():
-            end = begin + int(np.prod(shape))
-            yield name, slice(begin, end), shape
-            begin = end
+    @property
+    def rates(self) -> dict[str, float]:
+        own = self.source.params
+        return {next(iter(self.shapes)): own.rate, "head.weight": own.head_rate}
 
-    def _weights(self) -> dict[str, Any]:
-        """The weights in single precision, by name."""
-        return {
-            name: self.parameters[own].astype(np.float32).reshape(shape)
-            for name, own, shape in self._slices()
-        }
+    def read(self, corpus: Corpus) -> Pieces:
+        return self.source.cutter.cut(corpus, self.source.params.column)
 
-    def encode(self, corpus: Corpus) -> ModelText:
-        constraint = self.label_constraint
-        forced = None if constraint is None else constraint.forced_labels(corpus, self.labels)
-        pieces = self.source.cutter.cut(corpus, self.source.params.column)
-        return ModelText(Text(pieces, forced), corpus.offsets, TOKENS)
+    def scores(self, weights: Weights, content: Pieces, batch: Batch) -> F64:
+        read = _Read.of(self.source, content, batch)
+        return read.by_token(self.source.network.scores(weights, read.inputs, read.window))
 
-    def open(
-        self, text: ModelText, batch: Batch, noise: np.random.Generator | None = None
-    ) -> tuple[BatchPotentials, Pullback]:
-        weights = self._weights()
-        read = _Read.of(self.source, text.content.pieces, batch)
+    def opened(
+        self, weights: Weights, content: Pieces, batch: Batch, noise: np.random.Generator | None
+    ) -> tuple[F64, Callable[[F64], Weights]]:
+        read = _Read.of(self.source, content, batch)
         scores, back = self.source.network.open(weights, read.inputs, read.window, noise)
-
-        def pull(by_potential: PotentialGradient, gradient: F64) -> None:
-            by_weight = back(read.by_score(by_potential, scores.shape))
-            by_weight = {**by_weight, "transitions": transition_slopes(batch, by_potential)}
-            for name, own, _ in self._slices():
-                gradient[own] += np.ravel(by_weight[name])
-
-        return self._chain(weights, text, batch, read.by_token(scores)), pull
-
-    def scorer(
-        self, text: ModelText, parameters: F64 | None = None
-    ) -> Callable[[Batch], BatchPotentials]:
-        model = self if parameters is None else self.with_parameters(parameters)
-        weights = model._weights()
-
-        def potentials(batch: Batch) -> BatchPotentials:
-            read = _Read.of(self.source, text.content.pieces, batch)
-            scores = self.source.network.scores(weights, read.inputs, read.window)
-            return self._chain(weights, text, batch, read.by_token(scores))
-
-        return potentials
-
-    def _chain(self, weights: Weights, text: ModelText, batch: Batch, node: F64) -> BatchPotentials:
-        transitions = weights["transitions"].astype(np.float64)
-        given = {"mask": self.transition_mask, "forced_labels": text.content.forced}
-        return chain_potentials(batch, node, transitions, **given)
-
-    def train(
-        self,
-        parts: Parts,
-        params: TrainingParams,
-        *,
-        options: Options | None = None,
-        callback: Callable[[int, float, float], None] | None = None,
-        progress: Progress | None = None,
-    ) -> TrainingResult:
-        own, most = self.source.params, (options or params.options()).max_iterations
-        begin = next(where.start for name, where, _ in self._slices() if name == "head.weight")
-        schedule = Schedule(((0, own.rate), (begin, own.head_rate)), course=self.course)
-        steps, tell = min(own.steps, most), callback
-        return descend(
-            self, parts, params, steps, schedule, self.center, callback=tell, progress=progress
-        )
-
-    def penalty(self, params: TrainingParams) -> float:
-        distance = self.parameters - self.center
-        return float(distance @ distance) / (2 * params.sigma2)
+        return read.by_token(scores), lambda slopes: back(read.by_score(slopes, scores.shape))
 
     def arrays(self) -> Saved:
         """Return the parameters, in single precision; the folder is needed to read them."""
-        arrays: Arrays = {"parameters": self.parameters.astype(np.float32)}
-        if self.transition_mask is not None:
-            arrays["mask"] = self.transition_mask
-        source = self.source
-        return arrays, {
-            "labels": list(self.labels),
-            "params": msgspec.to_builtins(source.params),
-            "folder": os.path.abspath(source.params.folder),
-            "digest": source.digest,
-            "rule": msgspec.to_builtins(self.label_constraint),
-        }
+        arrays, metadata = super().arrays()
+        params = self.source.params
+        where = {"folder": os.path.abspath(params.folder), "digest": self.source.digest}
+        return arrays, {**metadata, **where, "params": msgspec.to_builtins(params)}
 
 
 @dataclass(frozen=True)
@@ -252,11 +158,11 @@ class _Read:
         np.add.at(node, self.token, self.share[:, None] * scores[self.row, self.column])
         return node
 
-    def by_score(self, by_potential: PotentialGradient, shape: tuple[int, ...]) -> F32:
+    def by_score(self, slopes: F64, shape: tuple[int, ...]) -> F32:
         """Return float32[rows, length, L], the derivatives by the scores of pieces."""
-        slopes = np.zeros(shape, np.float32)
-        slopes[self.row, self.column] = self.share[:, None] * by_potential.node[self.token]
-        return slopes
+        by_piece = np.zeros(shape, np.float32)
+        by_piece[self.row, self.column] = self.share[:, None] * slopes[self.token]
+        return by_piece
 
 
 class TransformerModel:
@@ -285,7 +191,7 @@ class TransformerModel:
             raise UserError("the transformer has no folder", hint=hint)
         corpus.column(self.params.column)
         source = Source(self.params, folder_digest(folder))
-        model = Transformer(tuple(labels), source, transition_mask, label_constraint)
+        model = Transformer(tuple(labels), transition_mask, label_constraint, source=source)
         model.parameters, model.steps = model.center.astype(np.float64), self.params.steps
         return model
 
@@ -295,11 +201,7 @@ class TransformerModel:
         params = msgspec.convert(
             {**metadata["params"], "folder": metadata["folder"]}, TransformerParams
         )
-        rule = msgspec.convert(metadata["rule"], LabelConstraint | None)
-        labels, source = tuple(map(str, metadata["labels"])), Source(params, metadata["digest"])
-        L = len(labels)
-        mask = table(arrays, "mask", np.bool_, (L + 1, L)) if "mask" in arrays else None
-        model = Transformer(labels, source, mask, rule)
-        size = sum(int(np.prod(shape)) for shape in model.shapes.values())
-        model.parameters = vector(arrays, "parameters", np.float32, size).astype(np.float64)
+        source = Source(params, metadata["digest"])
+        model = Transformer(tuple(map(str, metadata["labels"])), source=source)
+        model.put_back(arrays, metadata)
         return model
