@@ -49,7 +49,10 @@ def _versions() -> Iterator[Finding]:
     yield Finding("ok", "sslbench", f"{version_text}, {platform.platform(terse=True)}")
     yield Finding("ok", "libraries", ", ".join(f"{name} {version(name)}" for name in _LIBRARIES))
     wrong = dict(unmet())
-    for library, extra in ((requirement.name, extra) for requirement, extra in declared()):
+    extras: dict[str, str] = {}
+    for requirement, extra in declared():
+        extras.setdefault(requirement.name, extra)  # two extras may bring one library
+    for library, extra in extras.items():
         if library in wrong:
             yield Finding("wrong", library, wrong[library])
         elif extra:

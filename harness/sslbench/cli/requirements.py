@@ -10,7 +10,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 
 #: extras that users install; those of developers are not looked at
-EXTRAS = ("", "dask", "encoder", "graph", "import", "sklearn")
+EXTRAS = ("", "dask", "encoder", "graph", "import", "neural", "sklearn")
 
 
 class Unmet(NamedTuple):
