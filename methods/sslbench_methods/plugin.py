@@ -204,7 +204,9 @@ _READS_WEIGHTS: Fields = {"needs_model": ("log_linear", "features")}
 _WEAK: Fields = {"weak": True}
 #: fields of a method besides those of its row
 _OF_METHOD: Mapping[str, Fields] = {
-    "supervised": {"baseline": True},
+    "supervised": {"baseline": True, "labels_only": True},
+    "self_training": {"labels_only": True},
+    "tri_training": {"labels_only": True},
     "graph_self_training": _FIRST_ORDER,
     "type_self_training": _FIRST_ORDER,
     "jess_cm": {"needs_model": ("log_linear", "factors", "features")},

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support import lexicon_model
 from support.plugin_site import Site
 from support.toy_model import sslbench_toy
 
@@ -42,7 +43,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """A process that sees the toy model as an installed plugin."""
     site = Site(tmp_path_factory.mktemp("site"))
     shutil.copy(sslbench_toy.__file__, site.folder)
-    site.metadata("sslbench-toy", "[sslbench]\nsslbench_toy = sslbench_toy\n")
+    shutil.copy(lexicon_model.__file__, site.folder)
+    names = "sslbench_toy = sslbench_toy\nlexicon = lexicon_model\n"
+    site.metadata("sslbench-toy", f"[sslbench]\n{names}")
     return site
 
 
@@ -93,6 +96,25 @@ def test_a_saved_tagger_is_restored(site: Site, method: str) -> None:
     path = os.path.join(site.folder, f"{method}.model")
     sslbench(site, "train", "--method", method, *ON, "--save", path)
     text = Path(site.folder, "text.txt")
+    text.write_text("the\ndog\n\nthe\n", encoding="utf-8")
+    tagged = sslbench(site, "tag", path, str(text)).split("\n")
+    assert [len(line.split()) for line in tagged[:4]] == [2, 2, 0, 2]
+
+
+def test_a_model_of_labels_alone_runs_with_methods_that_need_no_more(site: Site) -> None:
+    words = [word.replace("toy", "lexicon") for word in RUN]
+    found = json.loads(sslbench(site, "run", "--method", "all", *words, "--store", "labels"))
+    ran = {record["method"] for record in found if record["status"] == "ok"}
+    assert ran == {"supervised", "self_training", "tri_training"}
+    assert {record["status"] for record in found} == {"ok", "skipped"}
+    reasons = {record["method"]: record["error"] for record in found}
+    assert reasons["graph_lift"] == "for models that give scores of labels, not lexicon"
+    scores = {r["method"]: r["metrics"]["test"]["accuracy"] for r in found if r["metrics"]}
+    assert min(scores.values()) > 0.5
+    path = os.path.join(site.folder, "lexicon.model")
+    on = [word.replace("toy", "lexicon") for word in ON]
+    sslbench(site, "train", "--method", "self_training", *on, "--save", path)
+    text = Path(site.folder, "words.txt")
     text.write_text("the\ndog\n\nthe\n", encoding="utf-8")
     tagged = sslbench(site, "tag", path, str(text)).split("\n")
     assert [len(line.split()) for line in tagged[:4]] == [2, 2, 0, 2]

@@ -39,6 +39,22 @@ def test_right_models_pass(model: str | ModelInfo) -> None:
     assert set(results.values()) == {"ok"}
 
 
+def test_a_model_of_labels_alone_passes() -> None:
+    lexicon = ModelInfo(
+        name="lexicon",
+        summary="s",
+        reference="r",
+        target="support.lexicon_model:LexiconModel",
+        labels_only=True,
+    )
+    results = {result.check: result.status for result in check_model(lexicon)}
+    assert [name for name, status in results.items() if status == "skipped"] == [
+        "pullback",
+        "features",
+    ]
+    assert set(results.values()) == {"ok", "skipped"}
+
+
 @pytest.mark.parametrize(("name", "check"), WRONG.items())
 def test_a_broken_rule_is_found(name: str, check: str) -> None:
     found = statuses(

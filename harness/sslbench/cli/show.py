@@ -98,6 +98,8 @@ def _show_model(info: ModelInfo) -> None:
     for name, meaning in CAPABILITIES.items():
         if name in info.provides:
             echo(labeled("provides", f"{name}: {meaning}"))
+    if info.labels_only:
+        echo(labeled("gives", "labels and no scores: for methods that train on labels alone"))
 
 
 def _show_dataset(info: DatasetInfo) -> None:

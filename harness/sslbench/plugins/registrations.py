@@ -233,9 +233,12 @@ class ModelInfo(Registration):
     Attributes
     ----------
     provides: names of CAPABILITIES. A method that needs another one is not run with the model.
+    labels_only: whether it is trained on labels and gives labels, see
+        `sslbench.engine.crf.Labeler`; it runs with methods that need no more.
     """
 
     provides: tuple[str, ...] = ()
+    labels_only: bool = False
 
     kind: ClassVar[str] = "model"
 
@@ -255,6 +258,8 @@ class MethodInfo(Registration):
     tasks: tasks that the method is for; runs on datasets of other tasks are skipped.
     models: names of the models that it works with, () = all; runs with others are skipped.
     needs_model: names of CAPABILITIES that a model must provide; runs with others are skipped.
+    labels_only: whether it trains models on labels alone and reads the labels that they give; runs
+        of others with a model that has no scores of labels are skipped.
     needs: parameters that have no default of use: runs that leave one empty are skipped.
     without_labels: whether it can learn without any labeled sentence; else such runs are skipped.
     weak: whether it learns from weak labels; runs without any are skipped.
@@ -266,6 +271,7 @@ class MethodInfo(Registration):
     tasks: tuple[str, ...] = TASKS
     models: tuple[str, ...] = ()
     needs_model: tuple[str, ...] = ()
+    labels_only: bool = False
     needs: tuple[str, ...] = ()
     without_labels: bool = False
     weak: bool = False
@@ -287,6 +293,8 @@ class MethodInfo(Registration):
             return f"for {', '.join(self.tasks)}, not {task}"
         if self.models and model.name not in self.models:
             return f"for model {', '.join(self.models)}, not {model.name}"
+        if model.labels_only and not self.labels_only:
+            return f"for models that give scores of labels, not {model.name}"
         lacking = [name for name in self.needs_model if name not in model.provides]
         if lacking:
             return f"for models that provide {', '.join(lacking)}, not {model.name}"

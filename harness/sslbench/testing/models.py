@@ -188,6 +188,8 @@ def check_unseen_words(case: ModelCase) -> None:
 
 def check_pullback(case: ModelCase) -> None:
     """The pullback gives the derivatives of the values, by differences in random directions."""
+    if case.info.labels_only:
+        raise CheckSkipped("it gives labels and no scores")
     model, rng = case.trained(rules=False), np.random.default_rng(1)
     text, L = model.encode(case.labeled), len(model.labels)
     soft = SoftTargets(rng.dirichlet(np.ones(L), case.labeled.n_tokens))

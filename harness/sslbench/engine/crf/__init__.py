@@ -15,6 +15,7 @@ from sslbench.engine.crf.first_order.batch import (
 )
 from sslbench.engine.crf.first_order.nbest import NBest
 from sslbench.engine.crf.frozen import FrozenChain
+from sslbench.engine.crf.labeler import Labeled, Labeler
 from sslbench.engine.crf.labeling import LabelPass
 from sslbench.engine.crf.model import ChainCRF, best_sequences
 from sslbench.engine.crf.objective import EncodedCorpus, Objective
@@ -61,6 +62,8 @@ __all__ = [
     "HardLabels",
     "InfeasibleSentenceError",
     "LabelPass",
+    "Labeled",
+    "Labeler",
     "LogLinear",
     "LogPartition",
     "ModelText",
