@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ PACKAGES: dict[Kind, str] = {
     "method": "demo_method", "dataset": "demo_dataset", "featurizer": "demo_featurizer",
     "model": "demo_model",
 }  # fmt: skip
+TORCH = "demo_torch"
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +27,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """A folder with a scaffold of every kind, and their entry points as pip leaves them."""
     folder = tmp_path_factory.mktemp("site")
     site = Site(folder)
-    for kind, name in PACKAGES.items():
-        result = sslbench("new", kind, name, "--dir", folder)
+    for kind, name in [*PACKAGES.items(), ("model", TORCH)]:
+        more = ["--torch"] if name == TORCH else []
+        result = sslbench("new", kind, name, "--dir", folder, *more)
         assert result.exit_code == 0, result.output
         assert result.stdout == f"{folder / name}\n"
         package = f"sslbench_{name}"
         (folder / package).symlink_to(folder / name / package)
-        site.metadata(f"sslbench-{name}", f"[sslbench]\n{name} = {package}.plugin\n")
+        if name != TORCH or find_spec("torch"):
+            site.metadata(f"sslbench-{name}", f"[sslbench]\n{name} = {package}.plugin\n")
     return site
 
 
@@ -43,6 +47,26 @@ def test_a_new_package_passes_its_own_tests(site: Site, kind: Kind) -> None:
     )
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_new_model_in_pytorch(site: Site) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    folder = site.folder / TORCH
+    done = site.python("-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder))
+    assert done.returncode == 0, done.stdout
+    words = [*MYPY, "--config-file", str(folder / "pyproject.toml")]
+    done = site.python(*words, str(folder / f"sslbench_{TORCH}"))
+    assert done.returncode == 0, done.stdout
+
+
+def test_pytorch_is_for_models(site: Site, tmp_path: Path) -> None:
+    text = (site.folder / TORCH / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'dependencies = ["sslbench", "torch"]' in text
+    result = sslbench("new", "method", "demo", "--torch", "--dir", tmp_path)
+    assert result.exit_code == 2
+    assert "--torch is for a model, not a method" in result.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_new_plugins_run_and_rank(site: Site, tmp_path: Path) -> None:
@@ -72,13 +96,13 @@ def test_check_has_a_line_per_check(site: Site) -> None:
 
 def test_lint_of_new_packages(site: Site) -> None:
     pytest.importorskip("ruff", reason="ruff is not installed")
-    for kind, name in PACKAGES.items():
+    for name in (*PACKAGES.values(), TORCH):
         folder = site.folder / name
         for words in (["ruff", "check"], ["ruff", "format", "--check"]):
             done = subprocess.run(
                 [sys.executable, "-m", *words, "."], cwd=folder, capture_output=True, text=True
             )
-            assert done.returncode == 0, (kind, done.stdout, done.stderr)
+            assert done.returncode == 0, (name, done.stdout, done.stderr)
 
 
 def test_the_page_on_plugins_lists_every_check() -> None:

@@ -23,7 +23,8 @@ from sslbench.cli.text import echo
     show_default=True,
     help="Folder in which the package's folder NAME is made.",
 )
-def command(kind: Any, name: str, parent: Path) -> None:
+@click.option("--torch", is_flag=True, help="For a model: a network in PyTorch.")
+def command(kind: Any, name: str, parent: Path, torch: bool) -> None:
     """Write a small plugin package to start from: code, registration and tests.
 
     The package is called sslbench_NAME. It installs, runs and passes its tests as it is. The path
@@ -31,6 +32,8 @@ def command(kind: Any, name: str, parent: Path) -> None:
     """
     from sslbench.scaffold import write_package
 
-    folder = write_package(kind, name, parent)
+    if torch and kind != "model":
+        raise click.UsageError(f"--torch is for a model, not a {kind}")
+    folder = write_package(kind, name, parent, torch=torch)
     echo(folder)
     tell(f"next: pip install -e {folder}; pytest {folder}; sslbench check {name}")

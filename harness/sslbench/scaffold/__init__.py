@@ -1,6 +1,7 @@
 """Write a small plugin package that installs, runs and passes its tests.
 
-The templates are the files below ``templates``: those of "common" and those of the kind.
+The templates are the files below ``templates``: those of "common", those of the kind, and those of
+a library, which replace others.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ _LONGEST = 40
 _TRAIN, _DEV, _TEST, _UNLABELED = 120, 20, 60, 120
 
 
-def write_package(kind: Kind, name: str, parent: Path) -> Path:
+def write_package(kind: Kind, name: str, parent: Path, *, torch: bool = False) -> Path:
     """Write the package into the folder ``parent / name`` and return that folder.
 
     Parameters
     ----------
     kind: kind of the plugin.
     name: what users will type; the Python package is called ``sslbench_NAME``.
+    torch: whether a model is a network in PyTorch.
 
     UserError when the name cannot be used, is taken, or the folder exists.
     """
@@ -43,7 +45,7 @@ def write_package(kind: Kind, name: str, parent: Path) -> Path:
     if not parent.is_dir():
         raise UserError("is not a folder", file=parent, hint="create it, or give another --dir")
     try:
-        for path, text in _files(kind, name):
+        for path, text in _files(kind, name, torch).items():
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
@@ -67,24 +69,28 @@ def _check_name(kind: Kind, name: str) -> None:
         )
 
 
-def _files(kind: Kind, name: str) -> Iterator[tuple[Path, str]]:
-    """(path in the package's folder, content) of every file."""
+def _files(kind: Kind, name: str, torch: bool) -> dict[Path, str]:
+    """The content of every file, by its path in the package's folder."""
     package = f"sslbench_{name}"
     values = {
         "name": name,
         "kind": kind,
         "package": package,
         "title": "".join(part.capitalize() for part in name.split("_")),
+        "libraries": ', "torch"' if torch else "",
     }
-    for source in ("common", kind):
+    files: dict[Path, str] = {}
+    for source in ("common", kind, *(["torch"] if torch else [])):
         root = _TEMPLATES / source
         for path in sorted(root.rglob(f"*{_SUFFIX}")):
             relative = str(path.relative_to(root)).removesuffix(_SUFFIX)
             target = relative.replace("PACKAGE", package).replace("NAME", name)
-            yield Path(target), Template(path.read_text(encoding="utf-8")).substitute(values)
-    yield Path(package, "py.typed"), ""
+            content = Template(path.read_text(encoding="utf-8"))
+            files[Path(target)] = content.substitute(values)
+    files[Path(package, "py.typed")] = ""
     if kind == "dataset":
-        yield from _corpus_files(Path(package, "data"))
+        files |= dict(_corpus_files(Path(package, "data")))
+    return files
 
 
 def _corpus_files(folder: Path) -> Iterator[tuple[Path, str]]:
