@@ -212,7 +212,7 @@ class RunContext:
         """Go on from a state: seconds of phases and of parts are added up."""
         self.rng.bit_generator.state = state["rng"]
         self.trace = state["trace"]
-        self._effort.resume(state["effort"])
+        self._effort.resume(state.get("effort", []))
         self._add_earlier(state)
 
     def _add_earlier(self, clocks: State) -> None:
