@@ -117,7 +117,7 @@ class NetworkModel(SequenceModel):
         self, text: ModelText, batch: Batch, noise: np.random.Generator | None = None
     ) -> tuple[BatchPotentials, Pullback]:
         weights = self.weights()
-        node, back = self.opened(weights, text.content.content, batch, noise)
+        node, back = self.opened(_of_network(weights), text.content.content, batch, noise)
 
         def pull(by_potential: PotentialGradient, gradient: F64) -> None:
             slopes = {"transitions": transition_slopes(batch, by_potential)}
@@ -132,7 +132,8 @@ class NetworkModel(SequenceModel):
     ) -> Callable[[Batch], BatchPotentials]:
         model = self if parameters is None else self.with_parameters(parameters)
         weights, content = model.weights(), text.content.content
-        return lambda batch: self._chain(weights, text, batch, self.scores(weights, content, batch))
+        own = _of_network(weights)
+        return lambda batch: self._chain(weights, text, batch, self.scores(own, content, batch))
 
     def _chain(self, weights: Weights, text: ModelText, batch: Batch, node: F64) -> BatchPotentials:
         transitions = weights["transitions"].astype(np.float64)
@@ -177,3 +178,7 @@ class NetworkModel(SequenceModel):
             self.transition_mask = table(arrays, "mask", np.bool_, (L + 1, L))
         self.label_constraint = msgspec.convert(metadata["rule"], LabelConstraint | None)
         self.parameters = vector(arrays, "parameters", np.float32, size).astype(np.float64)
+
+
+def _of_network(weights: Weights) -> Weights:
+    return {name: value for name, value in weights.items() if name != "transitions"}

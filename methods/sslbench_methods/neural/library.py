@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -25,3 +26,17 @@ def jax_library() -> Any:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "xla"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
     return needed_library("jax", "neural")
+
+
+def compiled(function: Callable[..., Any]) -> tuple[Any, Any, Any]:
+    """Compile a function of weights and inputs.
+
+    Returns it; one that gives its value and what leads back to the weights; and one that takes that
+    and derivatives by the value, and gives those by the weights.
+    """
+    jax = jax_library()
+
+    def opened(weights: Any, *given: Any) -> Any:
+        return jax.vjp(lambda each: function(each, *given), weights)
+
+    return jax.jit(function), jax.jit(opened), jax.jit(lambda back, slopes: back(slopes)[0])

@@ -17,7 +17,7 @@ import numpy as np
 from sslbench.engine.types import F32, I32, U8
 from sslbench_methods.neural.chain import Weights
 from sslbench_methods.neural.folder import Config
-from sslbench_methods.neural.library import jax_library
+from sslbench_methods.neural.library import compiled, jax_library
 
 
 class Network:
@@ -39,7 +39,7 @@ class Network:
         window: int32[rows, length]; a piece sees those of its window alone.
         """
         plain, _, _ = _compiled(self.config, 0.0)
-        return np.asarray(plain(_of_network(weights), inputs, window, None))
+        return np.asarray(plain(weights, inputs, window, None))
 
     def open(
         self, weights: Weights, inputs: F32, window: I32, noise: np.random.Generator | None
@@ -51,7 +51,7 @@ class Network:
         dropout = 0.0 if noise is None else self.dropout
         _, opened, pulled = _compiled(self.config, dropout)
         kept = self._kept(inputs, noise) if noise is not None and dropout else None
-        scores, back = opened(_of_network(weights), inputs, window, kept)
+        scores, back = opened(weights, inputs, window, kept)
         return np.asarray(scores), partial(pulled, back)
 
     def _kept(self, inputs: F32, noise: np.random.Generator) -> U8:
@@ -61,20 +61,12 @@ class Network:
         return (drawn >= round(256 * self.dropout)).astype(np.uint8)
 
 
-def _of_network(weights: Weights) -> Weights:
-    return {name: value for name, value in weights.items() if name != "transitions"}
-
-
 @cache
 def _compiled(config: Config, dropout: float) -> tuple[Any, Any, Any]:
-    """Return the compiled scores, the scores with the way back, and that way."""
-    jax = jax_library()
-    of = partial(_scores, jax, config, dropout)
+    """See `compiled`."""
+    of = partial(_scores, jax_library(), config, dropout)
 
-    def opened(weights: Weights, *given: Any) -> Any:
-        return jax.vjp(lambda each: of(each, *given), weights)
-
-    return jax.jit(of), jax.jit(opened), jax.jit(lambda back, slopes: back(slopes)[0])
+    return compiled(of)
 
 
 def _scores(

@@ -15,7 +15,7 @@ import numpy as np
 
 from sslbench.engine.types import F32, I32, AnyArray
 from sslbench_methods.neural.chain import Weights
-from sslbench_methods.neural.library import jax_library
+from sslbench_methods.neural.library import compiled, jax_library
 
 #: sizes of the vectors of words and characters, and of what the convolution gives; its width
 WORD, CHARACTER, FILTERS, WIDTH = 100, 25, 30, 3
@@ -67,14 +67,14 @@ class Recurrent:
     def scores(self, weights: Weights, inputs: Inputs) -> F32:
         """Return float32[rows, length, L]."""
         plain, _, _ = _compiled(self.units)
-        return np.asarray(plain(_of_network(weights), *inputs, None))
+        return np.asarray(plain(weights, *inputs, None))
 
     def open(
         self, weights: Weights, inputs: Inputs, noise: np.random.Generator | None
     ) -> tuple[F32, Callable[[F32], Weights]]:
         """Return the scores, and what makes of derivatives by them ones by the weights."""
         _, opened, pulled = _compiled(self.units)
-        scores, back = opened(_of_network(weights), *inputs, self._kept(inputs, noise))
+        scores, back = opened(weights, *inputs, self._kept(inputs, noise))
         return np.asarray(scores), partial(pulled, back)
 
     def _kept(self, inputs: Inputs, noise: np.random.Generator | None) -> tuple[F32, F32] | None:
@@ -88,20 +88,12 @@ class Recurrent:
         return first, second
 
 
-def _of_network(weights: Weights) -> Weights:
-    return {name: value for name, value in weights.items() if name != "transitions"}
-
-
 @cache
 def _compiled(units: int) -> tuple[Any, Any, Any]:
-    """Return the compiled scores, the scores with the way back, and that way."""
-    jax = jax_library()
-    of = partial(_scores, jax, units)
+    """See `compiled`."""
+    of = partial(_scores, jax_library(), units)
 
-    def opened(weights: Weights, *given: Any) -> Any:
-        return jax.vjp(lambda each: of(each, *given), weights)
-
-    return jax.jit(of), jax.jit(opened), jax.jit(lambda back, slopes: back(slopes)[0])
+    return compiled(of)
 
 
 def _scores(
