@@ -15,7 +15,10 @@ from sslbench.cli.as_process import Interrupted, interrupted_by_signals
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and files of POSIX")
 
 WAITING = """
-import sys, time
+import signal, sys, time
+for number in (signal.SIGTERM, signal.SIGHUP):  # nohup ignores them in all that it starts
+    signal.signal(number, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in the background
 import sslbench.cli
 import sslbench.cli.list
 def wait():
@@ -43,7 +46,10 @@ def test_a_signal_is_named_in_one_line_and_by_the_exit_status(name: str) -> None
 
 
 def test_handlers_of_before_come_back_and_ignored_signals_stay_so() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    before = {
+        signal.SIGHUP: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, signal.SIG_DFL),
+    }
     try:
         with interrupted_by_signals():
             os.kill(os.getpid(), signal.SIGHUP)
@@ -51,7 +57,8 @@ def test_handlers_of_before_come_back_and_ignored_signals_stay_so() -> None:
                 os.kill(os.getpid(), signal.SIGTERM)
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     finally:
-        signal.signal(signal.SIGHUP, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def shell(line: str) -> tuple[int, str, str]:
