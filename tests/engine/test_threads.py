@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -132,3 +134,20 @@ def test_an_error_is_raised_at_the_turn_of_its_item(threads: int) -> None:
         found.extend(in_order(checked, range(9)))
     assert found == [0, 1, 2]
     multiples(np.zeros(5, np.int64), 1)  # the threads are free again
+
+
+WITHOUT_SHARED_MEMORY = """
+import multiprocessing.context
+def refuse(self):
+    raise PermissionError(13, "Permission denied")
+multiprocessing.context.BaseContext.RLock = refuse
+import numba
+from sslbench.engine.compilation.threads import set_number_of_threads
+set_number_of_threads(1)
+assert numba.get_num_threads() == 1
+"""
+
+
+def test_numba_wants_no_lock_that_a_restricted_process_cannot_have() -> None:
+    command = [sys.executable, "-W", "error", "-c", WITHOUT_SHARED_MEMORY]
+    assert subprocess.check_output(command, stderr=subprocess.STDOUT, text=True) == ""

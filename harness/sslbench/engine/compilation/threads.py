@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -51,8 +52,11 @@ def set_number_of_threads(number: int) -> None:
     _limit = number
     if "numba" in sys.modules:
         import numba
+        from numba.core.errors import NumbaSystemWarning
 
-        with suppress(ValueError):  # more than numba was started with
+        with warnings.catch_warnings(), suppress(ValueError):  # more than numba was started with
+            # It wants a lock between processes, which a process of plugins may have no right to.
+            warnings.simplefilter("ignore", NumbaSystemWarning)
             numba.set_num_threads(number)
 
 
