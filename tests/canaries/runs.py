@@ -119,7 +119,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "graph propagation, in steps": _synth("graph_propagation", "similarity=zeng2013", "mode=gd"),
     "chain of propagated labels": _synth("gp_crf", *EXACT, *_GRAPH),
     "graph regularization": _synth("graph_pr", *_GRAPH, "em_iters=2", "lam=1"),
-    "graph regularization, preset": _synth("graph_pr", "em_iters=2", "lam=0.5", preset="paper"),
+    "graph regularization, preset": _synth("graph_pr", "em_iters=2", "lam=1", preset="paper"),
     "graph regularization, released": _synth(
         "graph_pr", "em_iters=2", "lam=1", "schedule=release", "warm=carry"
     ),
