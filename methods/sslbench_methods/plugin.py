@@ -78,6 +78,9 @@ word_vectors word_vectors.method:WordVectorsCRF 1.6
 encoder encoder.method:EncoderCRF 10
     supervised, with contextual vectors of a transformer in a local folder
     {DEVLIN_2019}
+adaptive_pretraining adaptive_pretraining:AdaptivePretraining 2
+    a pretrained network guesses masked words of the text, then learns the labels
+    {GURURANGAN_2020}
 tri_training tri_training.method:TriTraining 12
     three taggers from bootstrap samples: two teach the third where they agree
     {ZHOU_2005}; {SOGAARD_2010}
@@ -217,6 +220,7 @@ _OF_METHOD: Mapping[str, Fields] = {
     "encoder": {"needs": ("folder",), **_READS_FEATURES},
     "aso_semi": _READS_FEATURES,
     "hybrid": {"needs_model": ("log_linear", "factors", "first_order", "features")},
+    "adaptive_pretraining": {"needs_model": ("masked_words",)},
     "generalized_expectation": {"without_labels": True, **_READS_WEIGHTS},
     "weak_vote": _WEAK,
     "fuzzy_crf": _WEAK,
@@ -228,7 +232,7 @@ _OF_MODEL: Mapping[str, Fields] = {
     "crf1": {"provides": ("log_linear", "factors", "first_order", "features")},
     "crf2": {"provides": ("log_linear", "factors", "features")},
     "bilstm": {"provides": ("first_order",)},
-    "transformer": {"provides": ("first_order",)},
+    "transformer": {"provides": ("first_order", "masked_words")},
 }
 #: fields of a featurizer besides those of its row
 _OF_FEATURIZER: Mapping[str, Fields] = {

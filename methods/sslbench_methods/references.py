@@ -28,6 +28,10 @@ DEVLIN_2019 = (
     "J. Devlin, M.-W. Chang, K. Lee, K. Toutanova: BERT: pre-training of deep bidirectional"
     " transformers for language understanding. NAACL 2019"
 )
+GURURANGAN_2020 = (
+    "S. Gururangan, A. Marasovic, S. Swayamdipta, K. Lo, I. Beltagy, D. Downey, N. A. Smith: Don't"
+    " stop pretraining: adapt language models to domains and tasks. ACL 2020"
+)
 HE_2013 = (
     "L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior Regularization for Semi-Supervised"
     " Structured Prediction. CoNLL 2013"

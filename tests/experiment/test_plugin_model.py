@@ -19,6 +19,7 @@ NEEDS = {
     "jess_cm": "log_linear, factors, features",
     "hybrid": "log_linear, factors, features",
     "generalized_expectation": "log_linear, features",
+    "adaptive_pretraining": "masked_words",
     **dict.fromkeys(("brown_clusters", "word_vectors", "encoder", "aso_semi"), "features"),
 }
 RUNS = {

@@ -15,8 +15,8 @@ from sslbench.engine.types import F32
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-#: whole letters, letters inside a word, and one long piece
-PIECES = (*SPECIAL, *LETTERS, *(f"##{letter}" for letter in LETTERS), "ab")
+#: whole letters, letters inside a word, one long piece, and that for masked ones
+PIECES = (*SPECIAL, *LETTERS, *(f"##{letter}" for letter in LETTERS), "ab", "[MASK]")
 
 
 def table(size: int = 5) -> F32:

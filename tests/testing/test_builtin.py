@@ -12,7 +12,11 @@ from sslbench.experiment.data import DataHome
 from sslbench.testing import check_dataset, check_featurizer, check_method
 from support.waiting import HANG
 
-METHODS = {name: info for name, info in registry().methods.items() if not info.needs}
+METHODS = {
+    name: info
+    for name, info in registry().methods.items()
+    if not info.needs and "masked_words" not in info.needs_model
+}
 #: fewer rounds and iterations than the defaults, to save time
 FAST = {
     "rounds": 2,

@@ -25,6 +25,7 @@ CAPABILITIES: Mapping[str, str] = {
     "factors": "weights of factor features, which a method computes",
     "first_order": "no scores of three labels in a row",
     "features": "reads the templates and the dense columns of the featurizer",
+    "masked_words": "guesses words that it does not see, and is trained to",
 }
 
 LONGEST_TEXT = 10_000  # characters of a field

@@ -41,6 +41,8 @@ from .toys import toy_dataset, toy_featurizer, with_weak_sources
 
 _TARGET = "sslbench.testing:toy"
 _PREFERRED = ("tagging", "joint", "spans", "segmentation")
+#: capabilities of the model of the generated problems: all that a CRF has
+_TOY_HAS = tuple(name for name in CAPABILITIES if name != "masked_words")
 LABELED = 12
 """Labeled sentences of most checks; the other sentences of train are unlabeled."""
 
@@ -185,10 +187,15 @@ class MethodCase:
     ) -> FittedCase:
         """Train as ``sslbench run`` does, in this process.
 
+        CheckSkipped if the method needs more than the toy's model has.
+
         labeled, unlabeled, seed: the options of the command line.
         cache: folder for derived data; None: nothing is stored.
         inside: a context for `fit` of the method; before: is shown the problem first.
         """
+        lacking = [name for name in self.info.needs_model if name not in _TOY_HAS]
+        if lacking:
+            raise CheckSkipped(f"the model of the generated problems has no {', '.join(lacking)}")
         text = resolve_text(dataset, labeled, unlabeled, None)
         protocol = ProtocolSpec(labeled=labeled, unlabeled=unlabeled, text=text, seed=seed)
         spec = RunSpec(self.info.name, dataset.name, "toy", "toy", {}, protocol)
@@ -208,7 +215,7 @@ class MethodCase:
         about = {"task": dataset.task, "metric": dataset.metric, "licence": "", "protocol": ""}
         data = _given(DatasetInfo, dataset.name, lambda home: dataset, featurizer="toy", **about)
         featurizer = _given(FeaturizerInfo, "toy", toy_featurizer)
-        model = _given(ModelInfo, "toy", ChainModel, provides=tuple(CAPABILITIES))
+        model = _given(ModelInfo, "toy", ChainModel, provides=_TOY_HAS)
         plugins = self.plugins
         return replace(
             plugins,

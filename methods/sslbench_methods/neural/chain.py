@@ -149,15 +149,19 @@ class NetworkModel(SequenceModel):
         callback: Callable[[int, float, float], None] | None = None,
         progress: Progress | None = None,
     ) -> TrainingResult:
+        given = params, self.steps_of(params, options), self.schedule(), self.center
+        return descend(self, parts, *given, callback=callback, progress=progress)
+
+    def steps_of(self, params: TrainingParams, options: Options | None) -> int:
+        """Return the steps of a training."""
+        steps = (options or params.options()).max_iterations
+        return steps if self.steps is None else min(steps, self.steps)
+
+    def schedule(self) -> Schedule:
+        """Return how the rates change in a training."""
         begins = {name: own.start for name, own, _ in self.slices()}
         rates = [(begins[name], rate) for name, rate in self.rates.items()]
-        steps = (options or params.options()).max_iterations
-        if self.steps is not None:
-            steps = min(steps, self.steps)
-        schedule, tell = Schedule(rates, course=self.course), callback
-        return descend(
-            self, parts, params, steps, schedule, self.center, callback=tell, progress=progress
-        )
+        return Schedule(rates, course=self.course)
 
     def penalty(self, params: TrainingParams) -> float:
         distance = self.parameters - self.center

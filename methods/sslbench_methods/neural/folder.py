@@ -39,6 +39,18 @@ LAYER = {
 }
 
 
+#: weights of what guesses masked pieces by our name: the axes, and the names in files
+GUESSER = {
+    "guess.inner.weight": ("DD", "transform.dense.weight", "dense.weight"),
+    "guess.inner.bias": ("D", "transform.dense.bias", "dense.bias"),
+    "guess.norm.weight": ("D", "transform.LayerNorm.weight", "layer_norm.weight"),
+    "guess.norm.bias": ("D", "transform.LayerNorm.bias", "layer_norm.bias"),
+    "guess.bias": ("V", "bias", "bias"),
+}
+#: where they are in files of BERT and of RoBERTa
+_GUESSERS = ("cls.predictions.", "lm_head.")
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """What a ``config.json`` says of the network; other entries are left alone."""
 
@@ -137,6 +149,22 @@ class Pretrained:
         spread = np.sqrt(np.square(raw).mean(axis=1, keepdims=True) + self.config.layer_norm_eps)
         scaled: F32 = (raw / spread * self.norm[0] + self.norm[1]).astype(np.float32)
         return scaled
+
+
+def read_guesser(folder: str, config: Config) -> dict[str, F32]:
+    """Return the weights of `GUESSER`, float32; {} if the folder has none, as of sentence models.
+
+    UserError for a file that is damaged.
+    """
+    path = Path(folder, WEIGHTS)
+    with _opened(path) as file:
+        there = set(file.keys())
+        for prefix, column in zip(_GUESSERS, (1, 2), strict=True):
+            names = {ours: prefix + row[column] for ours, row in GUESSER.items()}
+            if there.issuperset(names.values()):
+                get = _reader(file, str(path))
+                return {ours: get(name, GUESSER[ours][0], config) for ours, name in names.items()}
+    return {}
 
 
 def folder_digest(folder: str) -> str:

@@ -51,9 +51,13 @@ class Pieces:
     def rows(self, batch: Batch, length: int) -> Rows:
         """Put the windows of a batch into rows, see `in_rows`."""
         numbers = range(self.sentences[batch.sentence_lo], self.sentences[batch.sentence_hi])
-        pieces = slice(int(self.windows[numbers.start]), int(self.windows[numbers.stop]))
         sizes = np.diff(self.windows[numbers.start : numbers.stop + 1])
-        return Rows(pieces, *in_rows(sizes, length))
+        return Rows(self.of(batch), *in_rows(sizes, length))
+
+    def of(self, batch: Batch) -> slice:
+        """Return the places of the pieces of a batch."""
+        first, last = self.sentences[batch.sentence_lo], self.sentences[batch.sentence_hi]
+        return slice(int(self.windows[first]), int(self.windows[last]))
 
 
 def in_rows(sizes: I64, length: int) -> tuple[I64, I64, I32]:
@@ -89,6 +93,12 @@ class Cutter:
     def __init__(self, path: str, limit: int) -> None:
         self._tokenizer, self._counter = open_tokenizers(path, limit)
         self._room = limit - self._tokenizer.num_special_tokens_to_add(False)
+
+    @property
+    def mask(self) -> int | None:
+        """The number of the piece that stands for a masked one; None = there is none."""
+        numbers = map(self._tokenizer.token_to_id, ("[MASK]", "<mask>"))
+        return next((number for number in numbers if number is not None), None)
 
     def cut(self, corpus: Corpus, column: str) -> Pieces:
         """Cut a whole text. column: whose words are read."""

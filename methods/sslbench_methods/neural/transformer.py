@@ -19,14 +19,15 @@ import numpy as np
 from sslbench import Corpus, UserError, doc
 from sslbench.engine.checked import Saved
 from sslbench.engine.corpus import LabelConstraint
-from sslbench.engine.crf import Batch
+from sslbench.engine.crf import Batch, MaskedWords, Options, Parts, TrainingParams, TrainingResult
 from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F32, F64, I32, I64, Arrays, Bool
 from sslbench.experiment.planning.values import UserFile
 from sslbench_methods.neural.chain import NetworkModel, Weights
 from sslbench_methods.neural.folder import TOKENIZER, Pretrained, folder_digest
+from sslbench_methods.neural.masked import Guesser
 from sslbench_methods.neural.network import Network
-from sslbench_methods.neural.pieces import Cutter, Pieces
+from sslbench_methods.neural.pieces import Cutter, Pieces, Rows
 
 Folder = Annotated[UserFile, doc("of the model: config.json, tokenizer.json, model.safetensors")]
 
@@ -75,6 +76,12 @@ class Source:
         """The layers."""
         return Network(self.pretrained.config, self.params.dropout)
 
+    def inputs(self, rows: Rows, ids: I64, positions: I64) -> F32:
+        """Return float32[rows, length, D], what the first layer reads of pieces in rows."""
+        inputs = np.zeros((*rows.window.shape, self.pretrained.config.hidden_size), np.float32)
+        inputs[rows.row, rows.column] = self.pretrained.inputs(ids, positions)
+        return inputs
+
 
 @dataclass
 class Transformer(NetworkModel):
@@ -117,6 +124,18 @@ class Transformer(NetworkModel):
         scores, back = self.source.network.open(weights, read.inputs, read.window, noise)
         return read.by_token(scores), lambda slopes: back(read.by_score(slopes, scores.shape))
 
+    def train(
+        self, parts: Parts, params: TrainingParams, *, options: Options | None = None, **tell: Any
+    ) -> TrainingResult:
+        """Train on labels and the like, or on `MaskedWords` alone."""
+        masked = [(text, term) for text, term in parts if isinstance(term, MaskedWords)]
+        if not masked:
+            return super().train(parts, params, options=options, **tell)
+        if len(masked) < len(parts):
+            raise TypeError("masked words beside another term")
+        guesser = Guesser.of(self, [text for text, _ in masked], masked[0][1].share)
+        return guesser.train(params, self.steps_of(params, options), **tell)
+
     def arrays(self) -> Saved:
         """Return the parameters, in single precision; the folder is needed to read them."""
         arrays, metadata = super().arrays()
@@ -143,10 +162,9 @@ class _Read:
 
     @classmethod
     def of(cls, source: Source, pieces: Pieces, batch: Batch) -> _Read:
-        rows, pretrained = pieces.rows(batch, source.length), source.pretrained
-        inputs = np.zeros((*rows.window.shape, pretrained.config.hidden_size), np.float32)
+        rows = pieces.rows(batch, source.length)
         own = rows.pieces
-        inputs[rows.row, rows.column] = pretrained.inputs(pieces.ids[own], pieces.position[own])
+        inputs = source.inputs(rows, pieces.ids[own], pieces.position[own])
         at = np.flatnonzero(pieces.token[own] >= 0)
         token, share = pieces.token[own][at] - batch.lo, pieces.share[own][at]
         places = rows.row[at], rows.column[at]

@@ -19,7 +19,7 @@ from sslbench.engine.crf.labeler import Labeled, Labeler
 from sslbench.engine.crf.labeling import LabelPass
 from sslbench.engine.crf.model import ChainCRF, best_sequences
 from sslbench.engine.crf.objective import EncodedCorpus, Objective
-from sslbench.engine.crf.optim.adam import Schedule, descend
+from sslbench.engine.crf.optim.adam import Schedule, ascend, batch_of_step, descend
 from sslbench.engine.crf.optim.lbfgs import STRICT, Options, Progress
 from sslbench.engine.crf.params import TrainingParams, TrainingResult
 from sslbench.engine.crf.persist import SavedModel, add_facts, read_model, write_model
@@ -36,6 +36,7 @@ from sslbench.engine.crf.sequence import (
 from sslbench.engine.crf.terms import (
     HardLabels,
     LogPartition,
+    MaskedWords,
     Observed,
     PartialLabels,
     PotentialGradient,
@@ -66,6 +67,7 @@ __all__ = [
     "Labeler",
     "LogLinear",
     "LogPartition",
+    "MaskedWords",
     "ModelText",
     "NBest",
     "Objective",
@@ -85,6 +87,8 @@ __all__ = [
     "TrainingResult",
     "VirtualEvidence",
     "add_facts",
+    "ascend",
+    "batch_of_step",
     "best_sequences",
     "chain_potentials",
     "descend",

@@ -171,6 +171,26 @@ def _weighted(weight: F64, value: F64) -> F64:
 
 
 @dataclass(frozen=True)
+class MaskedWords:
+    """Log-probabilities of words that the model does not see, for texts without labels.
+
+    A model with the capability "masked_words" computes it, and is trained on it alone: it is no
+    function of the potentials of a chain.
+
+    share: of the words that are masked.
+    """
+
+    share: float
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        """Raise TypeError: no model computes it so."""
+        raise TypeError("masked words are no function of potentials: the model cannot guess words")
+
+    def n_tokens(self, lengths: F64) -> float:
+        return float(lengths.sum())
+
+
+@dataclass(frozen=True)
 class HardLabels:
     """w_i log p(y_i | x_i): labels int32[N] over all tokens, weights float64[S] or None for 1."""
 

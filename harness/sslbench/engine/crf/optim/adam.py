@@ -12,7 +12,7 @@ import math
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -84,12 +84,46 @@ def descend(
     callback: gets the mean loss per token of the last steps, now and then, and at the end.
     Raises ArithmeticError if a score or the gradient is not finite.
     """
+    key = zlib.crc32(model.parameters.tobytes())
+    objective = _Objective(model, [_Part.of(*part) for part in parts], key)
+    given = (params, steps, schedule, center)
+    return ascend(model, objective, *given, callback=callback, progress=progress)
+
+
+class Penalized(Protocol):
+    """Parameters float64[P], and what is subtracted for them."""
+
+    parameters: F64
+
+    def penalty(self, params: TrainingParams) -> float:
+        """Return the penalty of the parameters, see `SequenceModel.penalty`."""
+
+
+class Estimate(Protocol):
+    """An objective that is estimated anew in each step. n_tokens: that it is a sum over."""
+
+    n_tokens: float
+
+    def at(self, step: int) -> tuple[float, F64]:
+        """Return the loss per token, and the derivative float64[P] of the objective."""
+
+
+def ascend(
+    model: Penalized,
+    objective: Estimate,
+    params: TrainingParams,
+    steps: int,
+    schedule: Schedule,
+    center: F32,
+    *,
+    callback: Callable[[int, float, float], None] | None = None,
+    progress: Progress | None = None,
+) -> TrainingResult:
+    """Go up an objective of the parameters of a model; the rest is as in `descend`."""
     search = _Search.at(model.parameters, center, params.sigma2)
-    key = zlib.crc32(search.x.tobytes())
     if progress is not None and progress.state is not None:
         search.restore(progress.state)
     model.parameters = search.x
-    objective = _Objective(model, [_Part.of(*part) for part in parts], key)
     length = 0.0
     while search.step < steps:
         if progress is not None:
@@ -136,7 +170,7 @@ class _Objective:
         total = 0.0
         for number, part in enumerate(self.parts):
             n = len(part.batches)
-            batch = part.batches[self._place(number, n, step)]
+            batch = part.batches[batch_of_step(self.key, number, n, step)]
             potentials, pull = self.model.open(part.text, batch, noise)
             if np.isnan(potentials.node).any():  # a kernel would take it for what is impossible
                 raise ArithmeticError(f"scores of step {step + 1} are no numbers")
@@ -148,10 +182,11 @@ class _Objective:
             pull(by_potential, self._gradient)
         return -total / self.n_tokens, self._gradient
 
-    def _place(self, part: int, n: int, step: int) -> int:
-        """Return which of n batches comes in a step."""
-        epoch, place = divmod(step, n)
-        return int(np.random.default_rng([self.key, part, epoch]).permutation(n)[place])
+
+def batch_of_step(key: int, part: int, n: int, step: int) -> int:
+    """Return which of n batches of a part comes in a step."""
+    epoch, place = divmod(step, n)
+    return int(np.random.default_rng([key, part, epoch]).permutation(n)[place])
 
 
 @dataclass
