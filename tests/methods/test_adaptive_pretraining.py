@@ -154,6 +154,7 @@ def test_training_guesses_better_and_leaves_the_scores_of_labels(folder: Path) -
     result = model.train([(text, MaskedWords(0.5))], PARAMS)
     assert (result.iterations, result.status) == (100, "steps")
     assert -result.objective / before.n_tokens < first - 0.5
+    assert np.abs(model.parameters - model.center).max() > 0.01
     weights = model.weights()
     assert not weights["head.weight"].any()
     assert not weights["transitions"].any()
@@ -161,6 +162,15 @@ def test_training_guesses_better_and_leaves_the_scores_of_labels(folder: Path) -
     codes = np.zeros(text.offsets[-1], np.int32)
     with pytest.raises(TypeError, match="beside another term"):
         model.train([(text, MaskedWords(0.5)), (text, HardLabels(codes))], PARAMS)
+
+
+def test_a_new_head_has_the_rate_of_heads_and_a_pretrained_one_that_of_layers(folder: Path) -> None:
+    model, text = model_of(folder, rate=1e-9, head_rate=1e-2)
+    guesser, size = Guesser.of(model, [text], 0.5), len(model.parameters)
+    guesser.train(PARAMS, 3)
+    moved = np.abs(guesser.parameters - guesser.center)
+    assert 0 < moved[:size].max() < 1e-8
+    assert (moved[size:].max() > 1e-3) == (folder.name == "without")
 
 
 def test_a_killed_training_ends_with_the_same_bits(folder: Path) -> None:
