@@ -67,8 +67,8 @@ FAULTS = (
     Fault(
         "slopes of bundles are not spread to their attributes",
         "harness/sslbench/engine/crf/objective.py",
-        "            slopes.spread(gradient, data)",
-        "            pass",
+        "        slopes.spread(gradient, data)",
+        "        pass",
         ("tests/engine/crf/test_bundles.py::test_scores_and_gradients_are_those_without_bundles",),
     ),
     Fault(
