@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.checks.replay import canaries, replay_task
+from sslbench.experiment.checks.replay import Outcome, canaries, outcome, replay_task
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.identity import code_versions, is_current, processor, stale_runs
 from sslbench.experiment.planning.plan import plan
@@ -183,6 +184,35 @@ def test_a_difference_on_another_kind_of_processor_says_so(store: Store, named: 
     assert result.exit_code == 1
     ran = "a8 wide" if named else "a processor that the record does not name"
     assert f"run on {ran}, replayed on {processor()}" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "times", "expected"),
+    [
+        (True, 1.0, "close"),
+        (True, 0.99, "different"),
+        (True, 0.0, "different"),
+        (False, 1.0, "different"),
+    ],
+)
+def test_a_model_may_declare_how_many_labels_differ_elsewhere(
+    store: Store, elsewhere: bool, times: float, expected: Outcome
+) -> None:
+    """times: the share of labels that differ, as the tolerance."""
+    again = store.find(store.records()[0].run_id)
+    changed = store.find(with_other_predictions(store).run_id)
+    if elsewhere:
+        changed.environment = {**changed.environment, "processor": "znver9"}
+    known = registry()
+    numbers = re.search(r"(\d+) of (\d+) labels of test", outcome(changed, again, known)[1])
+    assert numbers is not None
+    share = int(numbers[1]) / int(numbers[2])
+    model = replace(known.model("nothing"), tolerance=times * share)
+    plugins = replace(known, models={**known.models, "nothing": model})
+    found, text = outcome(changed, again, plugins)
+    assert found == expected
+    assert ("last bits may differ" in text) == elsewhere
+    assert outcome(again, again, plugins) == ("same", "")
 
 
 def test_a_record_names_the_kind_of_processor(store: Store) -> None:

@@ -14,10 +14,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from sslbench.experiment.metrics.anatomy import IN_TEXT, NOWHERE, SEEN, UNSEEN
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.board import Board, board_of_tables
-from sslbench.report.gains import gain_parts, labels_worth
 from sslbench.report.ledger import Line
 from sslbench.report.overview import (
     Overview,
@@ -32,7 +30,7 @@ from sslbench.report.page.build import Sources, page
 from sslbench.report.page.glance import glance
 from sslbench.report.render import markdown
 from sslbench.report.svg import Plot
-from support.board_records import DATASETS, SKILL, board, boards, record, records_on, row_of
+from support.board_records import DATASETS, SKILL, board, boards, records_on, row_of
 
 VOID = {"meta", "input", "br", "path", "circle", "polyline"}
 
@@ -339,38 +337,6 @@ def test_gains_by_task_and_the_lowest_one() -> None:
     assert {len(row) for row in overview_table(without)[1]} == {8}
     one_task = overview(board(records_on(*DATASETS[:3], sizes=(100,))), "100")
     assert "spans" not in overview_table(one_task)[0]
-
-
-def test_labels_worth() -> None:
-    curve = [(100, 70.0), (400, 80.0), (1600, 80.0)]
-    assert labels_worth(75.0, curve) == (pytest.approx(200.0), "")
-    assert labels_worth(80.0, curve) == (pytest.approx(400.0), "")
-    assert labels_worth(60.0, curve) == (100, "<")
-    assert labels_worth(81.0, curve) == (1600, ">")
-
-
-def test_the_parts_of_a_gain_add_up() -> None:
-    runs = [record(method, seed) for method in ("supervised", "better") for seed in (0, 1)]
-    for run in runs:
-        right = sum(run.counts["test"]["correct_tokens"])
-        seen = min(right, 300)
-        run.anatomy = {"words": {SEEN: [400, seen], IN_TEXT: [150, right - seen], NOWHERE: [50, 0]}}
-    (table,) = boards(runs)
-    ours, base = row_of(table, "better"), row_of(table, "supervised")
-    parts = gain_parts(ours, base, "words")
-    assert set(parts) == {SEEN, IN_TEXT, NOWHERE}
-    gain = 100 * ((ours.mean or 0) - (base.mean or 0))
-    assert sum(gain for _, gain in parts.values()) == pytest.approx(gain)
-    assert sum(share for share, _ in parts.values()) == pytest.approx(1)
-    for run in runs:
-        if run.method == "supervised":  # it has not read the text
-            words = run.anatomy["words"]
-            hidden = [words[IN_TEXT][i] + words[NOWHERE][i] for i in (0, 1)]
-            run.anatomy = {"words": {SEEN: words[SEEN], UNSEEN: hidden}}
-    (table,) = boards(runs)
-    parts = gain_parts(row_of(table, "better"), row_of(table, "supervised"), "words")
-    assert set(parts) == {SEEN, UNSEEN}
-    assert sum(gain for _, gain in parts.values()) == pytest.approx(gain)
 
 
 def test_printed_numbers_stand_beside_ours() -> None:

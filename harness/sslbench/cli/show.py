@@ -98,6 +98,9 @@ def _show_model(info: ModelInfo) -> None:
     for name, meaning in CAPABILITIES.items():
         if name in info.provides:
             echo(labeled("provides", f"{name}: {meaning}"))
+    if info.tolerance:
+        text = f"at most {info.tolerance:.1%} of the labels differ on another kind of processor"
+        echo(labeled("replay", text))
     if info.labels_only:
         echo(labeled("gives", "labels and no scores: for methods that train on labels alone"))
 

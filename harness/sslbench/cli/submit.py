@@ -149,4 +149,4 @@ def _replayed(bundle: Bundle, mine: Store, given: dict[str, Any]) -> Iterator[Fi
     chosen = sample(bundle, mine.records(), given["replay"])
     tell(f"replay of {counted(len(chosen), 'run')}")
     for record, outcome, detail in replays(chosen, given["jobs"], given["timeout"]):
-        yield Finding(replay_line(record, outcome, detail), fails=outcome != "same")
+        yield Finding(replay_line(record, outcome, detail), fails=outcome not in ("same", "close"))

@@ -44,7 +44,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 
     RUNS: run ids or unique prefixes; none = those that --stale or --canaries selects. Nothing is
     stored. On another kind of processor than that of the record, last bits may differ: the line of
-    a difference says so. Exit status: 0 all the same, 1 some differ or cannot be replayed.
+    a difference says so, and a model may declare how many labels may differ then ("close").
+    Exit status: 0 all the same or close, 1 some differ or cannot be replayed.
     """
     from sslbench.experiment.records.store import Store
 
@@ -56,7 +57,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         echo(replay_line(record, outcome, detail))
     text = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
     tell(f"{counted(len(records), 'record')}: {text}" if text else "no record to verify")
-    ctx.exit(1 if set(outcomes) - {"same"} else 0)
+    ctx.exit(1 if set(outcomes) - {"same", "close"} else 0)
 
 
 def _selected(store: Store, given: dict[str, Any]) -> list[RunRecord]:
@@ -92,9 +93,9 @@ def replay_line(record: RunRecord, outcome: str, detail: str) -> str:
 def replays(
     records: list[RunRecord], jobs: int, timeout: float | None
 ) -> Iterator[tuple[RunRecord, str, str]]:
-    """(record, outcome, detail) of each record, as they come; same, different or refused."""
+    """(record, outcome, detail) of each record, as they come; refused, or as `replay.outcome`."""
 
-    from sslbench.experiment.checks.replay import difference, replay_task
+    from sslbench.experiment.checks.replay import outcome, replay_task
     from sslbench.experiment.execute.pool import run_all
     from sslbench.isolation.start import isolated
 
@@ -113,6 +114,5 @@ def replays(
         yield from refused
         refused.clear()
         record = originals[again.run_id]
-        detail = difference(record, again)
-        yield record, "different" if detail else "same", detail
+        yield record, *outcome(record, again, registry())
     yield from refused

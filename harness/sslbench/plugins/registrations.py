@@ -236,10 +236,13 @@ class ModelInfo(Registration):
     provides: names of CAPABILITIES. A method that needs another one is not run with the model.
     labels_only: whether it is trained on labels and gives labels, see
         `sslbench.engine.crf.Labeler`; it runs with methods that need no more.
+    tolerance: share of the labels that may differ in a replay on another kind of processor, where
+        sums have other last bits, before ``sslbench verify`` fails.
     """
 
     provides: tuple[str, ...] = ()
     labels_only: bool = False
+    tolerance: float = 0.0
 
     kind: ClassVar[str] = "model"
 
@@ -247,6 +250,8 @@ class ModelInfo(Registration):
         """TypeError or ValueError for a wrong field."""
         super().__post_init__()
         _check_capabilities(self, "provides")
+        if not 0 <= self.tolerance < 1:
+            raise ValueError(f"ModelInfo {self.name}: tolerance must be in [0, 1)")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,12 @@
-"""Replays of records: whether today's code gives the same predictions, bit for bit."""
+"""Replays of records: whether today's code gives the same predictions, bit for bit.
+
+A model that is trained in single precision may declare a tolerance for other kinds of processors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,6 +18,8 @@ from sslbench.experiment.planning.description import featurizer_digest
 from sslbench.experiment.planning.task import RunTask, data_fingerprint, load_dataset
 from sslbench.experiment.records.record import RunRecord
 from sslbench.plugins import Registry
+
+Outcome = Literal["same", "close", "different"]
 
 
 def replay_task(record: RunRecord, plugins: Registry, threads: int) -> RunTask:
@@ -48,18 +53,35 @@ def replay_task(record: RunRecord, plugins: Registry, threads: int) -> RunTask:
     return task
 
 
-def difference(record: RunRecord, again: RunRecord) -> str:
-    """Return what differs in a replay, in one line; "" if all predictions are the same.
+def outcome(record: RunRecord, again: RunRecord, plugins: Registry) -> tuple[Outcome, str]:
+    """Return what a replay came to, and what differs, in one line.
 
     again: the record of the replay, also of one that failed.
+
+    "close": on another kind of processor, no more labels differ than the `tolerance` of the model.
     """
     if again.status != "ok":
-        return f"the replay is {again.status}: {again.error}"
+        return "different", f"the replay is {again.status}: {again.error}"
     lines = [_of_split(record, again, split) for split in record.predictions]
     text = "; ".join(line for line in lines if line)
     if not text and record.predictions_sha256 != again.predictions_sha256:  # it has no predictions
         text = "the predictions of test differ"
-    return text and text + _processors(record, again)
+    if not text:
+        return "same", ""
+    other = _processors(record, again)
+    most = plugins.model(record.spec.model).tolerance
+    close = bool(other and most and record.predictions) and all(
+        _share(record, again, split) <= most for split in record.predictions
+    )
+    return "close" if close else "different", text + other
+
+
+def _share(record: RunRecord, again: RunRecord, split: str) -> float:
+    """Return the share of the labels of a split that differ."""
+    if split not in again.predictions:
+        return 1.0
+    changed, total = _changed_tokens(record, again, split)
+    return changed / max(1, total)
 
 
 def _of_split(record: RunRecord, again: RunRecord, split: str) -> str:
