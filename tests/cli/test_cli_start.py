@@ -14,7 +14,7 @@ from support.waiting import HANG
 
 HEAVY = re.compile(r"\|\s+(numpy|numba|scipy|pandas|rich|matplotlib|requests|urllib3)\s*$", re.M)
 #: most imported modules, those of Python among them
-MODULE_LIMIT = 260
+MODULE_LIMIT = 280
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from attacks.models import DAMAGES, DENSE, Target, closed, opened, outcome, use
@@ -28,8 +29,9 @@ def test_a_model_with_another_number_of_dense_columns(tmp_path: Path) -> None:
     for columns in (1, 3):
         layout["n_columns"] = columns
         size = arrays["weights"].size + (columns - 2) * labels
-        weights = {**arrays, "weights": arrays["weights"][:size].copy()}
-        weights["weights"].resize(size)
+        longer = np.zeros(size, arrays["weights"].dtype)
+        longer[: arrays["weights"].size] = arrays["weights"][:size]
+        weights = {**arrays, "weights": longer}
         target.path.write_bytes(closed(weights, header))
         with pytest.raises((UserError, ValueError), match="dense columns"):
             use(target.path)
