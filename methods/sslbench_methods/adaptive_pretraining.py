@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from sslbench import CRFMethod, Problem, RunContext, Share, TrainingParams, doc
+from sslbench import CRFMethod, Problem, RunContext, TrainingParams, doc
 from sslbench.engine.crf import MaskedWords, SequenceModel
 
 from .shared import encoded, train_supervised
@@ -21,7 +21,7 @@ class AdaptivePretraining(CRFMethod):
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of task-adaptive pretraining."""
 
-        masked: Annotated[Share, doc("share of the words that are masked")] = 0.15
+        masked: Annotated[float, doc("share of the words that are masked", gt=0, le=1)] = 0.15
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> SequenceModel:
         """Train on the text, then on the labels; the trace has both."""

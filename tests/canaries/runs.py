@@ -1,7 +1,7 @@
 """The canaries: small runs that together execute every method, and each part of the engine.
 
 Trainings are converged (`EXACT`) or stop after a few iterations, so that labels do not hang on the
-last bits, which depend on the processor: `sigma2` times 1 + 1e-12 changes none of them.
+last bits, which depend on the processor: with `sigma2` times 1 + 1e-12 they should be the same.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from sslbench.experiment.checks.replay import Outcome, canaries, outcome, replay
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.identity import code_versions, is_current, processor, stale_runs
 from sslbench.experiment.planning.plan import plan
-from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.record import Predictions, RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute
@@ -200,7 +200,10 @@ def test_a_model_may_declare_how_many_labels_differ_elsewhere(
 ) -> None:
     """times: the share of labels that differ, as the tolerance."""
     again = store.find(store.records()[0].run_id)
-    changed = store.find(with_other_predictions(store).run_id)
+    codes = again.predictions["test"].codes(sum(again.counts["test"]["n_tokens"]))
+    codes[0] = 1 - codes[0].clip(0, 1)
+    test = Predictions.pack(again.predictions["test"].labels, codes)
+    changed = msgspec.structs.replace(again, predictions={**again.predictions, "test": test})
     if elsewhere:
         changed.environment = {**changed.environment, "processor": "znver9"}
     known = registry()
@@ -213,6 +216,12 @@ def test_a_model_may_declare_how_many_labels_differ_elsewhere(
     assert found == expected
     assert ("last bits may differ" in text) == elsewhere
     assert outcome(again, again, plugins) == ("same", "")
+
+
+@pytest.mark.parametrize("tolerance", [-0.01, 0.06, float("nan")])
+def test_a_tolerance_is_small(tolerance: float) -> None:
+    with pytest.raises(ValueError, match="tolerance must be in"):
+        replace(registry().model("crf1"), tolerance=tolerance)
 
 
 def test_a_record_names_the_kind_of_processor(store: Store) -> None:

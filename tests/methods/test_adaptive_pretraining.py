@@ -18,14 +18,17 @@ from sslbench_methods.neural.folder import GUESSER
 from sslbench_methods.neural.masked import Guesser, Masked, _Masked
 from sslbench_methods.neural.transformer import Transformer, TransformerModel, TransformerParams
 from support.command import sslbench
-from support.tiny_encoder import PIECES
-from support.tiny_transformer import CONFIG, last_layer, weights_of, write_transformer
+from support.tiny_encoder import WITH_MASK as PIECES
+from support.tiny_transformer import CONFIG as PLAIN
+from support.tiny_transformer import last_layer, weights_of, write_transformer
 
 for library in ("jax", "safetensors", "tokenizers"):
     pytest.importorskip(library, reason=f"{library} is not installed")
 
 TEXT = [["ab", "Cd", "7", "abc"], ["e"], ["ab", "f", "gh"], ["8"]]
-D, V = CONFIG["hidden_size"], len(PIECES)
+V = len(PIECES)
+CONFIG = {**PLAIN, "vocab_size": V}
+D = CONFIG["hidden_size"]
 PARAMS = TrainingParams(sigma2=100)
 
 
@@ -43,7 +46,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A folder without and with weights of what guesses."""
     more = guesser_weights() if request.param == "with" else {}
     path = tmp_path_factory.mktemp("models") / request.param
-    return write_transformer(path, weights={**weights_of(CONFIG), **more})
+    return write_transformer(path, weights={**weights_of(CONFIG), **more}, vocab_size=V)
 
 
 def model_of(folder: Path, **params: Any) -> tuple[Transformer, Any]:
@@ -74,7 +77,7 @@ def log_probabilities(folder: Path, text: Any) -> Callable[[list[str]], F64]:
 
     def of_window(pieces: list[str]) -> F64:
         rows = []
-        for last in last_layer(pieces):
+        for last in last_layer(pieces, vocab_size=V):
             inner = kernel.astype(np.float64) @ last + bias
             inner = np.array([z * 0.5 * (1 + math.erf(z / math.sqrt(2))) for z in inner])
             scores = table @ normed(inner, scale, shift) + free
@@ -190,7 +193,9 @@ def test_a_killed_training_ends_with_the_same_bits(folder: Path) -> None:
 
 def test_folders_that_do_not_fit(tmp_path: Path) -> None:
     wrong = {**guesser_weights(), "cls.predictions.bias": np.zeros(V + 1, np.float32)}
-    folder = write_transformer(tmp_path / "m", weights={**weights_of(CONFIG), **wrong})
+    folder = write_transformer(
+        tmp_path / "m", weights={**weights_of(CONFIG), **wrong}, vocab_size=V
+    )
     model, text = model_of(folder)
     with pytest.raises(
         UserError, match=r"cls\.predictions\.bias is float32\[59\], expected floats, 58"

@@ -116,13 +116,13 @@ def test_the_rules_of_models_hold(folder: Path) -> None:
 
 def test_training_learns_and_takes_the_steps_that_it_gets(folder: Path) -> None:
     text = corpus(TEXT * 20)
-    model = model_of(folder, text, steps=240, dropout=0.0)
+    model = model_of(folder, text, steps=60, dropout=0.0)
     codes = text.column("label").codes.astype(np.int32)
     part = model.encode(text), HardLabels(codes)
     params = TrainingParams()
     before = model.objective([part], params)
     result = model.train([part], params)
-    assert (result.iterations, result.status, result.converged) == (240, "steps", True)
+    assert (result.iterations, result.status, result.converged) == (60, "steps", True)
     assert model.objective([part], params) > before / 2
     none = model.train([part], params, options=params.options(max_iterations=0))
     assert none.iterations == 0

@@ -15,8 +15,10 @@ from sslbench.engine.types import F32
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-#: whole letters, letters inside a word, one long piece, and that for masked ones
-PIECES = (*SPECIAL, *LETTERS, *(f"##{letter}" for letter in LETTERS), "ab", "[MASK]")
+#: whole letters, letters inside a word, and one long piece
+PIECES = (*SPECIAL, *LETTERS, *(f"##{letter}" for letter in LETTERS), "ab")
+#: with that for masked ones
+WITH_MASK = (*PIECES, "[MASK]")
 
 
 def table(size: int = 5) -> F32:
@@ -39,7 +41,7 @@ def write_encoder(folder: Path, *, size: int = 5, positions: int = 32) -> Path:
     return folder
 
 
-def write_tokenizer(folder: Path) -> None:
+def write_tokenizer(folder: Path, pieces: Sequence[str] = PIECES) -> None:
     """Pieces of words in small letters, between [CLS] and [SEP]; digits vanish."""
     from tokenizers import Regex, Tokenizer
     from tokenizers.models import WordPiece
@@ -48,7 +50,7 @@ def write_tokenizer(folder: Path) -> None:
     from tokenizers.pre_tokenizers import Whitespace
     from tokenizers.processors import TemplateProcessing
 
-    vocabulary = {piece: number for number, piece in enumerate(PIECES)}
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
     tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = Normalizers([Lowercase(), Replace(Regex("[0-9]"), "")])
     tokenizer.pre_tokenizer = Whitespace()

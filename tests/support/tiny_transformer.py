@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sslbench.engine.types import F64
-from support.tiny_encoder import PIECES, write_tokenizer
+from support.tiny_encoder import PIECES, WITH_MASK, write_tokenizer
 
 CONFIG = {
     "model_type": "bert",
@@ -69,8 +69,8 @@ def write_transformer(
     from safetensors.numpy import save_file
 
     folder.mkdir(parents=True, exist_ok=True)
-    write_tokenizer(folder)
     settings = {**CONFIG, **config}
+    write_tokenizer(folder, WITH_MASK[: settings["vocab_size"]])
     (folder / "config.json").write_text(json.dumps(settings), encoding="utf-8")
     made = weights_of(settings) if weights is None else weights
     named = {prefix + name: value for name, value in made.items()}
@@ -97,7 +97,7 @@ def last_layer(pieces: Sequence[str], first: int = 0, **config: Any) -> F64:
 
     rows = []
     for i, piece in enumerate(pieces):
-        x = w["embeddings.word_embeddings.weight"][PIECES.index(piece)]
+        x = w["embeddings.word_embeddings.weight"][WITH_MASK.index(piece)]
         x = x + w["embeddings.position_embeddings.weight"][first + i]
         x = x + w["embeddings.token_type_embeddings.weight"][0]
         rows.append(normed(x, "embeddings.LayerNorm"))

@@ -134,9 +134,10 @@ def input_of_the_command() -> object:
     if os.fstat(0).st_rdev != null.st_rdev or os.isatty(0):
         return "another file 0"
     files = [os.readlink(each) for each in Path(f"/proc/{PID}/fd").iterdir()]
-    # Python counts its threads in the last one after a fork.
-    known = ("/dev/null", "pipe:", "socket:", f"/proc/{PID}/stat")
-    return [each for each in files if not each.startswith(known)] or 0
+    others = [each for each in files if not each.startswith(("/dev/null", "pipe:", "socket:"))]
+    # Python reads it after a fork, to count the threads, since 3.12.
+    counted = f"/proc/{PID}/stat" if sys.version_info >= (3, 12) else ""
+    return [each for each in others if each != counted] or 0
 
 
 @way

@@ -143,10 +143,10 @@ def _findings(
 
 
 def _replayed(bundle: Bundle, mine: Store, given: dict[str, Any]) -> Iterator[Finding]:
-    from sslbench.cli.verify import replay_line, replays
+    from sslbench.cli.verify import AS_RECORDED, replay_line, replays
     from sslbench.suite.submission import Finding, sample
 
     chosen = sample(bundle, mine.records(), given["replay"])
     tell(f"replay of {counted(len(chosen), 'run')}")
     for record, outcome, detail in replays(chosen, given["jobs"], given["timeout"]):
-        yield Finding(replay_line(record, outcome, detail), fails=outcome not in ("same", "close"))
+        yield Finding(replay_line(record, outcome, detail), fails=outcome not in AS_RECORDED)

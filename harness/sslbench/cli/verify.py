@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from sslbench.experiment.records.record import RunRecord
     from sslbench.experiment.records.store import Store
 
+#: outcomes of replays that bear a record out
+AS_RECORDED = frozenset({"same", "close"})
+
 
 @click.command("verify")
 @click.argument("runs", nargs=-1)
@@ -57,7 +60,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         echo(replay_line(record, outcome, detail))
     text = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
     tell(f"{counted(len(records), 'record')}: {text}" if text else "no record to verify")
-    ctx.exit(1 if set(outcomes) - {"same", "close"} else 0)
+    ctx.exit(1 if set(outcomes) - AS_RECORDED else 0)
 
 
 def _selected(store: Store, given: dict[str, Any]) -> list[RunRecord]:

@@ -29,6 +29,8 @@ CAPABILITIES: Mapping[str, str] = {
 }
 
 LONGEST_TEXT = 10_000  # characters of a field
+#: else a model could make every replay of a submission pass
+MOST_TOLERANCE = 0.05
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -237,7 +239,7 @@ class ModelInfo(Registration):
     labels_only: whether it is trained on labels and gives labels, see
         `sslbench.engine.crf.Labeler`; it runs with methods that need no more.
     tolerance: share of the labels that may differ in a replay on another kind of processor, where
-        sums have other last bits, before ``sslbench verify`` fails.
+        sums have other last bits, before ``sslbench verify`` fails; at most MOST_TOLERANCE.
     """
 
     provides: tuple[str, ...] = ()
@@ -250,8 +252,8 @@ class ModelInfo(Registration):
         """TypeError or ValueError for a wrong field."""
         super().__post_init__()
         _check_capabilities(self, "provides")
-        if not 0 <= self.tolerance < 1:
-            raise ValueError(f"ModelInfo {self.name}: tolerance must be in [0, 1)")
+        if not 0 <= self.tolerance <= MOST_TOLERANCE:
+            raise ValueError(f"ModelInfo {self.name}: tolerance must be in [0, {MOST_TOLERANCE}]")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -164,8 +164,7 @@ class NetworkModel(SequenceModel):
         return Schedule(rates, course=self.course)
 
     def penalty(self, params: TrainingParams) -> float:
-        distance = self.parameters - self.center
-        return float(distance @ distance) / (2 * params.sigma2)
+        return from_center(self.parameters, self.center, params)
 
     def arrays(self) -> Saved:
         """Return the parameters, in single precision, and what `put_back` needs."""
@@ -186,3 +185,9 @@ class NetworkModel(SequenceModel):
 
 def _of_network(weights: Weights) -> Weights:
     return {name: value for name, value in weights.items() if name != "transitions"}
+
+
+def from_center(parameters: F64, center: F32, params: TrainingParams) -> float:
+    """Return the penalty of a Gaussian prior around the center."""
+    distance = parameters - center
+    return float(distance @ distance) / (2 * params.sigma2)

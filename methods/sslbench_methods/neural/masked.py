@@ -20,7 +20,7 @@ import numpy as np
 from sslbench import UserError
 from sslbench.engine.crf import Batch, TrainingParams, TrainingResult, ascend, batch_of_step
 from sslbench.engine.types import F32, F64, I64
-from sslbench_methods.neural.chain import Weights
+from sslbench_methods.neural.chain import Weights, from_center
 from sslbench_methods.neural.folder import Config, read_guesser
 from sslbench_methods.neural.library import compiled, jax_library
 from sslbench_methods.neural.network import activation, last_layer, linear, normed
@@ -82,8 +82,7 @@ class Guesser:
 
     def penalty(self, params: TrainingParams) -> float:
         """Return that of both, as the model's."""
-        distance = self.parameters - self.center
-        return float(distance @ distance) / (2 * params.sigma2)
+        return from_center(self.parameters, self.center, params)
 
     def weights(self) -> dict[str, F32]:
         """Return the weights of the layers and the head by name."""

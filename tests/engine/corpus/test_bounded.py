@@ -6,6 +6,7 @@ import copy
 import gzip
 import io
 import os
+import sys
 import zipfile
 from pathlib import Path
 
@@ -35,7 +36,8 @@ def test_a_bomb_is_refused_by_what_it_unpacks_to_so_far(tmp_path: Path) -> None:
     sizes: list[int] = []
     with pytest.raises(UserError, match="unpacks to more than 300 times its size"):
         sizes.extend(map(len, read_blocks(tmp_path / "train.gz")))
-    assert sum(sizes) < 2 * RATIO_FREE_BYTES  # packed bytes are read in blocks, larger since 3.12
+    ahead = 0 if sys.version_info < (3, 12) else 2**20  # since 3.12 Python reads more at a time
+    assert sum(sizes) <= RATIO_FREE_BYTES + ahead
 
 
 def test_a_bomb_and_an_endless_file_as_data(tmp_path: Path) -> None:
