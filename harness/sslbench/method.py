@@ -58,7 +58,9 @@ class CRFMethod(ABC):
       `sslbench.experiment.planning.space.SHARED`; ``Params.presets``, a mapping of names to values
       of some parameters, what ``--preset NAME`` sets: "paper" has the values that the paper prints,
       "reproduced" those that give what the paper claims; ``Params.preset_notes``, a mapping of
-      such names to a line that is printed when the preset is used;
+      such names to a line that is printed when the preset is used; ``Params.task_defaults``, a
+      mapping of tasks (`sslbench.plugins.registrations.TASKS`) to values of some parameters, which
+      are the defaults there;
     - ``restore(arrays, metadata)``, a static method: the tagger that ``tagger.save(path)`` wrote.
       A method that returns a `sslbench.engine.crf.ChainCRF` needs neither;
     - ``evidence(fold, params, run)``: what its first round would teach, for a

@@ -28,12 +28,14 @@ from .self_labeled import WeightScale, sentence_weight
 from .shared import (
     Notes,
     Presets,
+    TaskDefaults,
     WeightsFrom,
     certain,
     changed_share,
     encoded,
     hard_targets,
     labels_digest,
+    priors,
     train_supervised,
 )
 
@@ -65,6 +67,7 @@ class SelfTraining(CRFMethod):
             "paper": "harms small samples: with 100 labels, 0.5 to 3.7 points below the baseline"
             " (docs/defaults.md)"
         }
+        task_defaults: ClassVar[TaskDefaults] = priors(tagging=1e3, spans=1e3, chinese=1e3)
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("rounds", low=1, high=40, log=True, integer=True),
             SearchAxis("weight", low=1e-3, high=10, log=True),

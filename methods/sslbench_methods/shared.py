@@ -27,7 +27,19 @@ Keep = Annotated[
 WeightsFrom = Annotated[FeaturesFrom, doc("which sentences' attributes get weights")]
 Presets = Mapping[str, Mapping[str, Any]]
 Notes = Mapping[str, str]
+Values = Mapping[str, Any]
+TaskDefaults = Mapping[str, Values]
 KEEP_AXIS = SearchAxis("keep", ("last", "best"))
+
+
+def by_task(tagging: Values, spans: Values, chinese: Values) -> TaskDefaults:
+    """Defaults for tasks, see docs/defaults.md; chinese: words, without and with their tags."""
+    return {"tagging": tagging, "spans": spans, "segmentation": chinese, "joint": chinese}
+
+
+def priors(tagging: float, spans: float, chinese: float) -> TaskDefaults:
+    """`by_task` of sigma2 alone."""
+    return by_task({"sigma2": tagging}, {"sigma2": spans}, {"sigma2": chinese})
 
 
 def encoded(

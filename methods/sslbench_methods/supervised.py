@@ -8,11 +8,12 @@ Model and objective: docs/specs/crf_engine.md, sections 3 and 9.
 from __future__ import annotations
 
 from functools import partial
+from typing import ClassVar
 
 from sslbench import CRFMethod, Problem, RunContext, Tagger, TrainingParams
 from sslbench.taggers import Decoding, PosteriorTagger
 
-from .shared import encoded
+from .shared import TaskDefaults, encoded, priors
 
 KIND = "supervised"
 
@@ -26,6 +27,7 @@ class Supervised(CRFMethod):
         """Parameters of the supervised CRF."""
 
         decoding: Decoding = "viterbi"
+        task_defaults: ClassVar[TaskDefaults] = priors(tagging=1e4, spans=1e3, chinese=300.0)
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:
         """Train once."""

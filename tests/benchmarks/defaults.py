@@ -1,10 +1,7 @@
-"""Do the methods help with their defaults? Candidates for defaults, chosen on development parts.
+"""What should a parameter be if nobody sets it? Candidates for each task, on development parts.
 
     PYTHONPATH=tests python -m benchmarks.defaults run STORE [METHOD ...]    makes missing records
-    PYTHONPATH=tests python -m benchmarks.defaults guard STORE [METHOD ...]    makes guarded ones
-    PYTHONPATH=tests python -m benchmarks.defaults forecast STORE [METHOD ...]    with forecasts
     PYTHONPATH=tests python -m benchmarks.defaults show STORE    prints tables of docs/defaults.md
-    PYTHONPATH=tests python -m benchmarks.defaults roc STORE FILE.svg    those of the forecasts
 
 Each corpus is cut: train without its development part, which is the test here. The test splits of
 the corpora are not in the data that runs see. 100 labeled sentences, 500 others without labels.
@@ -16,76 +13,67 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import zip_longest
-from pathlib import Path
+from functools import cache, partial
 from statistics import fmean
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.experiment.data import DataHome, Dataset
+from sslbench.experiment.planning.description import method_description
 from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.planning.settings import PLAIN, method_params
 from sslbench.experiment.planning.task import RunTask
-from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.record import content_id
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute
-from sslbench.plugins import Origin, Registry, registry
+from sslbench.plugins import Registry, registry
+from sslbench.plugins.registered import Origin
 from sslbench.plugins.registrations import DatasetInfo
-from sslbench.report.forecasts import HEADINGS, Cell, cells_of, forecast_rows, forecast_svg
 
+#: by task the corpora
 KINDS = {
-    "tags": "ud_da ud_el ud_en ud_pt wsj_sample questions",
-    "spans": "conll00 conll02 conll03 bc2gm genetag",
-    "segmentation": "zh_gsd zh_zx sxu",
+    "tagging": "ud_el ud_en ud_sv wsj_sample nps_chat questions ocr",
+    "spans": "conll00 conll03 bc2gm bc5cdr wikigold ebm_nlp",
+    "segmentation": "zh_gsd zh_zx",
 }
 KIND_OF = {corpus: kind for kind, names in KINDS.items() for corpus in names.split()}
-SLOW = ("wsj_sample", "questions")  # only for quick methods and their first candidates
 SEEDS, LABELED, UNLABELED, LARGEST_TEST = (0, 1), 100, 500, 1000
-#: by method the values that a default is chosen from, as texts of settings
+_TYPES = "eta=0.5 alpha=0.4 rounds=3"
+_PAIRS = "similarity=he2013 neighbors=60 symmetry=mutual"
+_PR = "lam=1 em_iters=6 m_iterations=30"
+_EVIDENCE = f"{_PAIRS} normalize=true alpha=2 rounds=6"
+
+
+def _with_priors(*texts: str) -> tuple[str, ...]:
+    """Each of the settings with three variances of the prior."""
+    priors = ("", "sigma2=100", "sigma2=1000")
+    return tuple(f"{text} {prior}".strip() for text in texts for prior in priors)
+
+
+#: by method the values that a default is chosen from, as texts of settings; "" = its own defaults
 CANDIDATES: dict[str, tuple[str, ...]] = {
-    "supervised": ("sigma2=10",),
-    "self_training": (
-        "weight=0.1 weight_scale=sentence",
-        "weight=0.03 weight_scale=sentence",
-        "weight=0.003 weight_scale=sentence",
-    ),
-    "entropy_regularization": ("gamma=0.003", "gamma=0.001"),
-    "graph_self_training": ("omega=0 sigma2=10 eta_scale=sentence",),
-    "type_self_training": ("omega=0 sigma2=10 eta_scale=sentence",),
-    "virtual_evidence": ("base_rates=removed alpha=0.7",),
-    "graph_lift": ("beta=1 eta=0.1 eta_scale=sentence steps=10",),
-    "graph_pr": ("lam=0.1 sigma2=10 em_iters=3 decoding=viterbi",),
-    "jess_cm": ("eta=0.01",),
-    "word_vectors": (
-        "vector_length=1 dimensions=25 vector_window=1",
-        "vector_length=0.7 dimensions=25 vector_window=2",
-        "vector_length=0.7 dimensions=50 vector_window=2",
-        "vector_form=clusters vector_clusters=100 vector_window=2",
-    ),
+    "supervised": (*_with_priors(""), "sigma2=1", "sigma2=300", "sigma2=10000"),
+    "graph_self_training": _with_priors("", f"{_TYPES} {_PAIRS}"),
+    "graph_pr": _with_priors("", _PR),
+    "jess_cm": (*_with_priors("", "sign=free"), "eta=1"),
+    "virtual_evidence": (*_with_priors("", _EVIDENCE), "alpha=1.5"),
+    "entropy_regularization": _with_priors("", "gamma=0.01"),
+    "self_training": (*_with_priors(""), "weight=0.03 sigma2=100", "weight=0.3 sigma2=100"),
+    "type_self_training": _with_priors("", _TYPES),
+    "graph_lift": (*_with_priors(""), "eta=0.3", "eta=3"),
+    "pr1": _with_priors("", "lam=1"),
+    "word_vectors": _with_priors(""),
+    "brown_clusters": _with_priors(""),
+    "generalized_expectation": _with_priors(""),
+    "aso_semi": _with_priors(""),
+    "tri_training": _with_priors(""),
+    "hybrid": _with_priors(""),
 }
-#: for comparison: what papers print, lift without edges; on few corpora, with one seed
-CONTRASTS = {
-    "self_training": "weight=1 weight_scale=sentence",
-    "entropy_regularization": "gamma=0.1",
-    "graph_self_training": "omega=1 sigma2=50 eta_scale=sentence",
-    "type_self_training": "omega=1 sigma2=50 eta_scale=sentence",
-    "virtual_evidence": "base_rates=kept alpha=0.7",
-    "graph_lift": "beta=1 eta=0.1 eta_scale=sentence steps=0",
-    "graph_pr": "lam=1 sigma2=10000 em_iters=3 decoding=posterior",
-}
-FEW = ("ud_da", "ud_en", "conll00", "conll02", "conll03", "bc2gm", "genetag", "zh_gsd")
-#: of the guard: values that help and that harm, with one seed
-GUARDED = {
-    "virtual_evidence": "base_rates=removed alpha=0.7",
-    "graph_lift": "beta=1 eta=0.1 eta_scale=sentence steps=10",
-    "self_training": "weight=1 weight_scale=sentence",
-    "entropy_regularization": "gamma=0.1",
-}
-GUARDED_CORPORA = ("bc2gm", "ud_da", "conll02")
+SORTED = ("ocr",)  # by spelling
+FEATURES = {"ocr": registry().dataset("ocr").featurizer}
 
 
 class Loaders:
@@ -104,11 +92,11 @@ def load(corpus: str, home: DataHome) -> Dataset:
     whole: Dataset = info.load()(DataHome(None, dataset=corpus))
     train, dev = whole.splits["train"], whole.splits.get("dev")
     if dev is None:  # the last fifth of train
+        order = np.arange(train.n_sentences)
+        if corpus in SORTED:
+            order = np.random.default_rng(0).permutation(order)
         first = train.n_sentences - train.n_sentences // 5
-        train, dev = (
-            train.select(np.arange(first)),
-            train.select(np.arange(first, train.n_sentences)),
-        )
+        train, dev = train.select(order[:first]), train.select(order[first:])
     dev = dev.select(np.arange(min(dev.n_sentences, LARGEST_TEST)))
     splits = {"train": train, "test": dev}
     same: dict[str, Any] = {"splits": splits, "codec": None, "alternatives": {}, "metadata": {}}
@@ -141,9 +129,10 @@ def plugins() -> Registry:
             licence=info.licence,
             task=task,
             metric=metric,
-            featurizer="zh_char" if kind == "segmentation" else "basic",
+            featurizer=FEATURES.get(corpus, "zh_char" if kind == "segmentation" else "basic"),
             protocol="train without a development part, which is the test",
             files=info.files,
+            graph=info.graph,
         )
         if ("datasets", cut.name) not in found.origins:
             found.add("datasets", cut, Origin("study", "sslbench", ""))
@@ -151,50 +140,30 @@ def plugins() -> Registry:
 
 
 def tasks(methods: list[str]) -> Iterator[RunTask]:
-    """The runs: first candidates, further ones, contrasts."""
-    for row in zip_longest(*CANDIDATES.values()):
-        given = dict(zip(CANDIDATES, row, strict=True))
-        yield from planned(given, methods, [name for name in KIND_OF if name not in SLOW])
-        if row[0]:
-            quick = {name: given[name] for name in list(CANDIDATES)[:5]}
-            yield from planned(quick, methods, SLOW)
-    yield from planned(CONTRASTS, methods, FEW, SEEDS[:1])
+    """The runs: seed by seed, the papers' methods first."""
+    for seed in SEEDS:
+        for method, texts in CANDIDATES.items():
+            for text in texts:
+                if not methods or method in methods:
+                    yield from planned(method, text, seed)
 
 
-def guarded_tasks(methods: list[str]) -> Iterator[RunTask]:
-    """The runs with a guard."""
-    return planned(GUARDED, methods, GUARDED_CORPORA, SEEDS[:1], guard=True)
-
-
-def foreseen_tasks(methods: list[str]) -> Iterator[RunTask]:
-    """The first candidates and the contrasts, on few corpora with one seed."""
-    yield from planned({m: texts[0] for m, texts in CANDIDATES.items()}, methods, FEW, SEEDS[:1])
-    yield from planned(CONTRASTS, methods, FEW, SEEDS[:1])
-
-
-def planned(
-    given: Mapping[str, str | None],
-    methods: list[str],
-    corpora: Sequence[str],
-    seeds: Sequence[int] = SEEDS,
-    *,
-    guard: bool = False,
-) -> Iterator[RunTask]:
-    """The runs of methods with settings, method by method."""
-    chosen = {m: text for m, text in given.items() if text and (not methods or m in methods)}
-    if chosen:
+def planned(method: str, text: str, seed: int) -> Iterator[RunTask]:
+    """The runs of a candidate with a seed, on all corpora."""
+    for corpus in KIND_OF:
         request = RunRequest(
-            method=list(chosen),
-            dataset=[f"dev_{name}" for name in corpora],
-            seeds=seeds,
+            method=[method],
+            dataset=[f"dev_{corpus}"],
+            seeds=[seed],
             labeled=LABELED,
             unlabeled=UNLABELED,
-            params=[f"{m}.{text}" for m, texts in chosen.items() for text in texts.split()],
-            guard=guard,
+            params=[
+                f"{method}.{each}" for each in _settings(text, registry().dataset(corpus).graph)
+            ],
+            preset=PLAIN,
             threads=1,
         )
-        found = plan(request, store=None, plugins=plugins(), notice=lambda text: None)
-        yield from sorted(found, key=lambda task: list(chosen).index(task.spec.method))
+        yield from plan(request, store=None, plugins=plugins(), notice=lambda text: None)
 
 
 def run(store: Store, made: Iterator[RunTask]) -> None:
@@ -207,141 +176,117 @@ def run(store: Store, made: Iterator[RunTask]) -> None:
             store.save(record)
 
 
-Cells = dict[tuple[str, int], float]  # points of difference to supervised, by corpus and seed
+Gains = dict[str, tuple[float, ...]]  # points over `supervised` as it was, by corpus and seed
 
 
-def differences(store: Store) -> dict[str, dict[str, Cells]]:
-    """What the records say, by method and candidate."""
-    records = {
-        (r.method, _chosen(r), r.dataset[4:], r.spec.protocol.seed): r
-        for r in store.records()
-        if r.dataset[4:] in KIND_OF and r.spec.guard is msgspec.UNSET
+def gains(store: Store) -> dict[str, dict[str, Gains]]:
+    """What the records say, by method and candidate; KeyError if one is missing."""
+    scores = {
+        _key(r.method, r.dataset, r.spec.protocol.seed, r.params): r.score for r in store.records()
     }
-    found: dict[str, dict[str, Cells]] = defaultdict(lambda: defaultdict(dict))
-    for (method, candidate, corpus, seed), record in records.items():
-        baseline = records["supervised", CANDIDATES["supervised"][0], corpus, seed]
-        if candidate and record.score is not None and baseline.score is not None:
-            found[method][candidate][corpus, seed] = 100 * (record.score - baseline.score)
+    found: dict[str, dict[str, Gains]] = defaultdict(dict)
+    for method, texts in CANDIDATES.items():
+        for text in texts:
+            found[method][text] = {
+                corpus: tuple(
+                    100 * (scores[_key(method, f"dev_{corpus}", seed, params)] or 0.0)
+                    for seed in SEEDS
+                )
+                for corpus, params in _params_by_corpus(method, text).items()
+            }
+    base = found["supervised"][""]
+    return {
+        method: {text: _differences(cells, base) for text, cells in candidates.items()}
+        for method, candidates in found.items()
+    }
+
+
+def _key(method: str, dataset: str, seed: int, params: Mapping[str, Any]) -> str:
+    return content_id([method, dataset, seed, params])
+
+
+def _params_by_corpus(method: str, text: str) -> dict[str, dict[str, Any]]:
+    found = registry()
+    own = method_description(found, method, {}).params
+    by_corpus = {}
+    for corpus in KIND_OF:
+        graph = found.dataset(corpus).graph
+        given = method_params([*_settings(text, graph)], found, method, PLAIN, graph)
+        by_corpus[corpus] = own | given
+    return by_corpus
+
+
+def _settings(text: str, graph: Mapping[str, Any]) -> list[str]:
+    """The settings of a candidate; what a corpus says of its graph goes before them."""
+    return [each for each in text.split() if each.split("=")[0] not in graph]
+
+
+def _differences(cells: Gains, base: Gains) -> Gains:
+    return {
+        name: tuple(x - y for x, y in zip(values, base[name], strict=True))
+        for name, values in cells.items()
+    }
+
+
+@cache
+def families(kind: str) -> dict[str, list[str]]:
+    """The corpora of a kind by family."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for corpus in KINDS[kind].split():
+        found[registry().dataset(corpus).family or corpus].append(corpus)
     return found
 
 
-def candidates_of(method: str) -> list[str]:
-    """What was tried."""
-    return [*CANDIDATES.get(method, ()), *filter(None, [CONTRASTS.get(method)])]
-
-
-def _chosen(record: RunRecord) -> str:
-    """The candidate of a record; "" for none."""
-    for candidate in candidates_of(record.method):
-        settings = dict(setting.split("=") for setting in candidate.split())
-        values = {key: str(record.params.get(key)) for key in settings}
-        if all(values[key] in (value, f"{value}.0") for key, value in settings.items()):
-            return candidate
-    return ""
-
-
-def average(cells: Cells, without: str = "") -> float:
-    """The mean over kinds of the means over corpora, one of them left out."""
-    means = [of_kind(cells, kind, without) for kind in KINDS]
-    return fmean(mean for mean in means if mean is not None)
-
-
-def of_kind(cells: Cells, kind: str, without: str = "") -> float | None:
-    """The mean over the corpora of a kind."""
-    found = [v for (name, _), v in cells.items() if KIND_OF[name] == kind and name != without]
-    return fmean(found) if found else None
+def mean(cells: Gains, kind: str, names: Sequence[str] | None = None) -> float:
+    """The mean over families, all or these, of the means over corpora."""
+    by_family = families(kind)
+    chosen = by_family if names is None else names
+    return fmean(fmean(fmean(cells[each]) for each in by_family[name]) for name in chosen)
 
 
 def show(store: Store) -> None:
-    """Markdown: differences by corpus; what is chosen without each corpus, and what it gives."""
-    corpora, found = list(KIND_OF), differences(store)
-    print("| method, candidate |", " | ".join([*corpora, *KINDS, "worst cell"]), "|")
-    print("|---|" + "---|" * (len(corpora) + len(KINDS) + 1))
-    for method in CANDIDATES:
-        for candidate in [name for name in candidates_of(method) if name in found[method]]:
-            cells = found[method][candidate]
-            by_corpus = [[v for (name, _), v in cells.items() if name == each] for each in corpora]
-            means = [fmean(part) if part else None for part in by_corpus]
-            row = [*means, *(of_kind(cells, kind) for kind in KINDS)]
-            (name, seed), worst = min(cells.items(), key=lambda item: item[1])
-            texts = ["" if v is None else f"{v:+.1f}" for v in row]
-            print(
-                f"| {method} {candidate} |", " | ".join(texts), f"| {name}, {seed}: {worst:+.1f} |"
-            )
-    print("\n| method | chosen with all | without one corpus | its mean there | worst corpus |")
-    print("|---|---|---|---|---|")
-    for method in CANDIDATES:
-        tried = {name: found[method][name] for name in CANDIDATES[method] if name in found[method]}
-        if len(tried) > 1:
-            print(left_out(method, tried))
-    show_guarded(store, found)
-    show_forecasts(store)
+    """Markdown: gains by family; what is chosen without each family, and what it gives there."""
+    found = gains(store)
+    columns = [(kind, name) for kind in KINDS for name in families(kind)]
+    heads = [name for _, name in columns]
+    print("| method, candidate |", " | ".join([*heads, *KINDS, "worst run"]), "|")
+    print("|---|" + "---:|" * (len(heads) + len(KINDS)) + "---|")
+    for method, candidates in found.items():
+        for text, cells in candidates.items():
+            row = [mean(cells, kind, [name]) for kind, name in columns]
+            row += [mean(cells, kind) for kind in KINDS]
+            worst = min(cells, key=lambda name: min(cells[name]))
+            texts = " | ".join(f"{value:+.1f}" for value in row)
+            print(f"| {method} {text} | {texts} | {worst} {min(cells[worst]):+.1f} |")
+    print("\n| task | method | chosen | mean | without one family | mean there | worst family |")
+    print("|---|---|---|---:|---|---:|---|")
+    for kind in KINDS:
+        for method, candidates in found.items():
+            print(left_out(kind, method, candidates))
 
 
-def show_guarded(store: Store, found: dict[str, dict[str, Cells]]) -> None:
-    """Markdown: of each guarded run, without it, on held-out labeled sentences, and with it."""
-    print("\n| corpus | method | unguarded | on held-out sentences | kept | guarded |")
-    print("|---|---|---|---|---|---|")
-    for record in store.records():
-        if record.spec.guard is not msgspec.UNSET and record.status == "ok":
-            candidate, name = _chosen(record), record.dataset[4:]
-            alone = found[record.method][candidate].get((name, record.spec.protocol.seed))
-            guard = record.trace["guard"]
-            held_out = 100 * (guard["method_score"] - guard["baseline_score"])
-            result = 0.0 if guard["kept"] == "baseline" else alone
-            texts = ["?" if v is None else f"{v:+.1f}" for v in (alone, held_out, result)]
-            kept = f"{texts[0]} | {texts[1]} | {guard['kept']} | {texts[2]}"
-            print(f"| {name} | {record.method} {candidate} | {kept} |")
+def left_out(kind: str, method: str, candidates: dict[str, Gains]) -> str:
+    """A row: the choice with each family left out, and what it gives on that family."""
+    names = list(families(kind))
 
+    def best(part: Sequence[str]) -> str:
+        return max(candidates, key=lambda text: mean(candidates[text], kind, part))
 
-def show_forecasts(store: Store, picture: str = "") -> None:
-    """Markdown: whether forecasts told the sign of the gain; the picture goes to a file."""
-    runs = {
-        (r.method, _chosen(r), r.dataset[4:], r.spec.protocol.seed): r
-        for r in store.records()
-        if r.dataset[4:] in KIND_OF and r.spec.guard is msgspec.UNSET
-    }
-    cells: list[Cell] = []
-    for (method, candidate, corpus, seed), record in sorted(runs.items(), key=lambda item: item[0]):
-        base = runs["supervised", CANDIDATES["supervised"][0], corpus, seed]
-        if candidate:
-            cells += cells_of(method, {seed: record}, {seed: base})
-    print(f"\n| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
-    for row in forecast_rows(cells):
-        print(f"| {' | '.join(row)} |")
-    if picture:
-        Path(picture).write_text(forecast_svg(cells), encoding="utf-8")
-
-
-def left_out(method: str, candidates: dict[str, Cells]) -> str:
-    """A row: the choice with each corpus left out, and what it gives on that corpus."""
-    common = set.intersection(*(set(cells) for cells in candidates.values()))
-    same = {name: {key: cells[key] for key in common} for name, cells in candidates.items()}
-    chosen = {
-        corpus: max(same, key=lambda name: average(same[name], corpus))
-        for corpus in sorted({corpus for corpus, _ in common})
-    }
-    gains = {
-        corpus: fmean(v for (name, _), v in same[choice].items() if name == corpus)
-        for corpus, choice in chosen.items()
-    }
-    counts = Counter(chosen.values()).most_common()
-    others = ", ".join(f"{name} ({n})" for name, n in counts)
-    worst = min(gains, key=gains.__getitem__)
-    best = max(same, key=lambda name: average(same[name]))
-    mean = f"{fmean(gains.values()):+.1f}"
-    return f"| {method} | {best} | {others} | {mean} | {worst} {gains[worst]:+.1f} |"
+    chosen, rest = best(names), {}
+    if len(names) > 1:
+        rest = {name: best([other for other in names if other != name]) for name in names}
+    found = {name: mean(candidates[text], kind, [name]) for name, text in rest.items()}
+    counts = Counter(text or "as it was" for text in rest.values()).most_common()
+    others = "; ".join(f"{text} ({number})" for text, number in counts)
+    worst = min(found, key=found.__getitem__) if found else ""
+    there = f"{fmean(found.values()):+.2f} | {worst} {found[worst]:+.1f}" if found else " | "
+    gain = mean(candidates[chosen], kind)
+    return f"| {kind} | {method} | {chosen or 'as it was'} | {gain:+.2f} | {others} | {there} |"
 
 
 if __name__ == "__main__":
     command, folder, *names = sys.argv[1:]
     if command == "run":
         run(Store(folder), tasks(names))
-    elif command == "guard":
-        run(Store(folder), guarded_tasks(names))
-    elif command == "forecast":
-        run(Store(folder), foreseen_tasks(names))
-    elif command == "roc":
-        show_forecasts(Store(folder), *names)
     else:
         show(Store(folder))

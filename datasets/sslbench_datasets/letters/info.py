@@ -38,6 +38,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
         files=(LETTERS,),
         options="sslbench_datasets.letters.load:Options",
         draws=True,
+        graph={"column": "image", "similarity": "letters", "neighbors": 20},
     ),
 )
 

@@ -78,6 +78,7 @@ def _show(plugins: Registry, info: Registration) -> None:
             params = getattr(info.load(), "Params", None)
             _show_parameters(params, "parameters")
             if isinstance(info, MethodInfo) and params is not None:
+                _show_task_defaults(params)
                 _show_presets(params)
                 _show_search(params)
     except UserError as problem:
@@ -110,6 +111,8 @@ def _show_dataset(info: DatasetInfo) -> None:
     if info.family:
         echo(labeled("family", f"{info.family} (counted once in means over datasets)"))
     echo(labeled("featurizer", info.featurizer))
+    if info.graph:
+        echo(labeled("graph", " ".join(f"{k}={v}" for k, v in info.graph.items())))
     echo(labeled("protocol", info.protocol))
     if info.own:
         echo(labeled("needs", info.own))
@@ -163,6 +166,13 @@ def _show_parameters(struct: object, title: str) -> None:
     rows = [(p.name, p.type, p.default, p.bounds, p.meaning) for p in parameters]
     echo(f"  {title}")
     echo(table([head, *rows], indent="    "))
+
+
+def _show_task_defaults(params: type) -> None:
+    from sslbench.experiment.planning.description import task_defaults_of
+
+    for task, values in task_defaults_of(params).items():
+        echo(labeled(f"for {task}", " ".join(f"{k}={v}" for k, v in values.items())))
 
 
 def _show_presets(params: type) -> None:

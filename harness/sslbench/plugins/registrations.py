@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -19,6 +19,8 @@ from typing import Any, ClassVar
 from sslbench.engine.errors import UserError, described
 
 TASKS = ("tagging", "spans", "segmentation", "joint")
+#: parameters of `sslbench.GraphParams` that a dataset may declare
+GRAPH_VALUES = ("column", "similarity", "neighbors", "symmetry")
 #: what a model may offer to methods beyond `sslbench.engine.crf.SequenceModel`
 CAPABILITIES: Mapping[str, str] = {
     "log_linear": "log-potentials are linear in weights: expected features, and their pruning",
@@ -60,18 +62,18 @@ def load_target(target: str, what: str) -> Any:
 def _check_fields(registration: object) -> None:
     """Raise TypeError or ValueError if a text or a tuple is none, or a text is very long."""
     where = type(registration).__name__
-    for field in fields(registration):  # type: ignore[arg-type]
-        value, declared = getattr(registration, field.name), str(field.type)
+    for each in fields(registration):  # type: ignore[arg-type]
+        value, declared = getattr(registration, each.name), str(each.type)
         if declared == "str":
             if not isinstance(value, str):
-                raise TypeError(f"{where}: {field.name} must be a str, not {type(value).__name__}")
+                raise TypeError(f"{where}: {each.name} must be a str, not {type(value).__name__}")
             if len(value) > LONGEST_TEXT:
-                message = f"{where}: {field.name} has more than {LONGEST_TEXT:,} characters"
+                message = f"{where}: {each.name} has more than {LONGEST_TEXT:,} characters"
                 raise ValueError(message)
-        elif declared.startswith("tuple") and field.name != "tasks":
+        elif declared.startswith("tuple") and each.name != "tasks":
             kind = RemoteFile if "RemoteFile" in declared else str
-            if not isinstance(value, tuple) or not all(isinstance(each, kind) for each in value):
-                raise TypeError(f"{where}: {field.name} must be a tuple of {kind.__name__}")
+            if not isinstance(value, tuple) or not all(isinstance(item, kind) for item in value):
+                raise TypeError(f"{where}: {each.name} must be a tuple of {kind.__name__}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +178,8 @@ class DatasetInfo(Registration):
     tune: default tuning trials per method if all of train is labeled.
     draws: the data depend on the seed of the run, which `load` gets: seed s is draw s.
     weak: names of the weak sources whose labels are columns ``weak:NAME`` of its text.
+    graph: values of `sslbench.GraphParams` for methods with a parameter ``similarity``, unless the
+        user sets them, e.g. ``{"column": "image", "similarity": "letters"}``.
     """
 
     licence: str
@@ -190,6 +194,7 @@ class DatasetInfo(Registration):
     tune: int = 0
     draws: bool = False
     weak: tuple[str, ...] = ()
+    graph: Mapping[str, str | int] = field(default_factory=dict)
 
     kind: ClassVar[str] = "dataset"
 
@@ -197,6 +202,12 @@ class DatasetInfo(Registration):
         """TypeError or ValueError for a wrong field."""
         super().__post_init__()
         _check_tasks(self, (self.task,))
+        for name in self.graph:
+            if name not in GRAPH_VALUES:
+                raise ValueError(
+                    f"DatasetInfo {self.name}: graph has {name!r}; there are"
+                    f" {', '.join(GRAPH_VALUES)}"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

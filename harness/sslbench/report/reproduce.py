@@ -11,12 +11,13 @@ import msgspec
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.planning.description import (
+    has_task_defaults,
     learner_description,
     method_description,
     model_description,
     source_description,
 )
-from sslbench.experiment.planning.settings import dataset_options
+from sslbench.experiment.planning.settings import PLAIN, dataset_options
 from sslbench.experiment.records.record import RunSpec
 from sslbench.plugins import Registry
 
@@ -54,7 +55,13 @@ class Commands:
             words += ["--tune-by", protocol.tune_by]
         if protocol.folds:
             words += ["--folds", str(protocol.folds)]
-        words += self._settings("", spec.params, self._params(spec.method))
+        registered = spec.data.columns is None
+        own, usual = self._params(spec.method, spec.dataset, spec.model, registered)
+        searched = {name: value for name, value in usual.items() if name not in spec.params}
+        if spec.first_trial != searched:
+            words += ["--preset", PLAIN]
+            usual = {}
+        words += self._settings("", spec.params, own | usual)
         words += self._settings(f"{spec.model}.", spec.of_model, self._of_model(spec.model))
         if spec.learned:
             words += ["--with", ",".join(spec.learned)]
@@ -74,11 +81,27 @@ class Commands:
         settings = self._settings(f"{spec.dataset}.", changed_options(spec, self._plugins), {})
         return ["--dataset", spec.dataset, *files, *settings]
 
-    def _defaults(self, method: str) -> dict[str, Any]:
+    def _defaults(
+        self, method: str, dataset: str, model: str, registered: bool
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Defaults of a method's parameters, and those that the dataset changes.
+
+        registered: False = the task of the dataset is not known.
+        """
         try:
-            return method_description(self._plugins, method, {}).params
+            described = method_description(self._plugins, method, {})
         except UserError:
-            return {}
+            return {}, {}
+        by_task = described.task_defaults
+        if not registered:
+            unknown = {name for values in by_task.values() for name in values}
+            return {n: v for n, v in described.params.items() if n not in unknown}, {}
+        try:
+            info = self._plugins.dataset(dataset)
+            by_task = by_task if has_task_defaults(self._plugins.model(model)) else {}
+        except UserError:
+            return described.params, {}
+        return described.params, by_task.get(info.task, {}) | described.of_graph(info.graph)
 
     def _learned_defaults(self, name: str) -> dict[str, Any]:
         try:

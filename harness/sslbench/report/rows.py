@@ -25,7 +25,7 @@ class RowKey(NamedTuple):
     """Runs with equal keys are one row.
 
     params: names and values as JSON, ascending by name.
-    featurizer_digest, search: see `RunSpec`.  guard: hash of the guard; "" = none.
+    featurizer_digest: see `RunSpec`.  search: its `tuning`.  guard: hash of the guard; "" = none.
     """
 
     method: str
@@ -135,7 +135,7 @@ def row_key(record: RunRecord) -> RowKey:
     digest = spec.featurizer_digest
     if spec.learned:
         digest = content_id([digest, spec.learned])
-    parts = (spec.features, spec.model, params, digest, spec.search)
+    parts = (spec.features, spec.model, params, digest, spec.tuning)
     return RowKey(
         spec.method, *parts, "" if spec.guard is msgspec.UNSET else content_id(spec.guard)
     )

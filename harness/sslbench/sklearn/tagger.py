@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+import msgspec
+
 from sslbench.engine.corpus import Scheme, detect_scheme
 from sslbench.engine.errors import UserError
 from sslbench.engine.features.dicts import TokenReader
 from sslbench.engine.plain import plain
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.planning.description import has_task_defaults, method_description
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.plugins import registry
@@ -108,16 +111,23 @@ class SequenceTagger(TaggerBase):
         misfit = info.misfit(dataset.task, plugins.model(model))
         if misfit is not None:
             raise UserError(f"{self.method} does not fit: it is {misfit}")
+        protocol = ProtocolSpec(
+            text="external" if dataset.external else "rest",
+            seed=self._integer("random_state") or 0,
+            tune=self._integer("tune") or 0,
+        )
+        given = self._params()
+        described = method_description(plugins, self.method, given)
+        fixed, first = dict[str, Any](), dict[str, Any]()
+        if has_task_defaults(plugins.model(model)):
+            fixed, first = described.on_task(dataset.task, given, tuned=protocol.tuned)
         spec = RunSpec(
             method=self.method,
             dataset=dataset.name,
             featurizer=self.featurizer or first_featurizer(dataset.task, reader),
             model=model,
-            params=self._params(),
-            protocol=ProtocolSpec(
-                text="external" if dataset.external else "rest",
-                seed=self._integer("random_state") or 0,
-                tune=self._integer("tune") or 0,
-            ),
+            params=given | fixed,
+            protocol=protocol,
+            first=first or msgspec.UNSET,
         )
         return self._local_method(spec, reader)

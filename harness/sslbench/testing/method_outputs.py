@@ -14,9 +14,16 @@ from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I32, Bool
 from sslbench.experiment.inputs.problem import Tagger
-from sslbench.experiment.planning.description import make_params, preset_notes_of, presets_of
+from sslbench.experiment.planning.description import (
+    make_params,
+    preset_notes_of,
+    presets_of,
+    task_defaults_of,
+)
+from sslbench.experiment.planning.settings import PLAIN
 from sslbench.experiment.planning.space import search_space
 from sslbench.experiment.records.record import jsonable
+from sslbench.plugins.registrations import TASKS
 
 from .cases import LABELED, FittedCase, MethodCase, predicted_labels, raw_prediction, without_codec
 from .results import CheckFailure, CheckSkipped, require
@@ -26,7 +33,8 @@ from .toys import toy_constraint, toy_dataset
 def check_parameters(case: MethodCase) -> None:
     """`Params` is a msgspec.Struct with a default for each field; what is tuned is a field.
 
-    Each of its presets is legal, and its notes are lines on presets that there are.
+    Each of its presets and of its defaults by task is legal, and its notes are lines on presets
+    that there are.
     """
     params: Any = getattr(case.cls, "Params", None)
     is_struct = isinstance(params, type) and issubclass(params, msgspec.Struct)
@@ -38,8 +46,11 @@ def check_parameters(case: MethodCase) -> None:
         )
         for value in axis.values or axis.limits or ():
             make_params(case.cls, {axis.param: value})
-    for values in presets_of(params).values():
+    for values in [*presets_of(params).values(), *task_defaults_of(params).values()]:
         make_params(case.cls, values)
+    unknown = set(task_defaults_of(params)) - set(TASKS)
+    require(not unknown, f"task_defaults: there are no tasks {', '.join(sorted(unknown))}")
+    require(PLAIN not in presets_of(params), f"presets: the name {PLAIN!r} is taken")
     for name, note in preset_notes_of(params).items():
         require(name in presets_of(params), f"preset_notes: there is no preset {name!r}")
         require(isinstance(note, str) and note.isprintable(), f"preset_notes: {name!r} is no line")

@@ -40,7 +40,15 @@ from sslbench.engine.crf import (
 )
 from sslbench.engine.types import F64
 from sslbench.method import Fold
-from sslbench_methods.shared import Notes, Presets, WeightsFrom, encoded, train_supervised
+from sslbench_methods.shared import (
+    Notes,
+    Presets,
+    TaskDefaults,
+    WeightsFrom,
+    encoded,
+    priors,
+    train_supervised,
+)
 
 #: A label with a larger share of the text than SEEN under the supervised model that loses more than
 #: LOST of it has collapsed; so has a model with less than SURE nats per token
@@ -97,6 +105,7 @@ class EntropyRegularization(CRFMethod):
             "paper": "harms small samples: rare labels disappear (docs/defaults.md). No setting"
             " gave the gain that the paper claims (replications/jiao2006/report.md)"
         }
+        task_defaults: ClassVar[TaskDefaults] = priors(tagging=100.0, spans=1e3, chinese=100.0)
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("gamma", (0.0, 0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0)),
             SearchAxis("anneal", ("none", "geometric")),

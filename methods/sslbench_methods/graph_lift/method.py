@@ -35,6 +35,7 @@ from sslbench_methods.graph_self_training.algorithm import (
     propagate,
 )
 from sslbench_methods.graph_self_training.method import TypeMethod
+from sslbench_methods.shared import TaskDefaults, by_task
 
 #: less probable labels count as this probable
 FLOOR = 1e-3
@@ -57,6 +58,9 @@ class GraphLift(TypeMethod):
         mu: Annotated[Weight, doc("weight of the edges")] = 0.5
         nu: Annotated[Positive, doc("weight of the pull to the uniform distribution")] = 0.01
         steps: Annotated[int, doc("propagation steps; 0 = no edges", ge=0, le=10_000)] = 10
+        task_defaults: ClassVar[TaskDefaults] = by_task(
+            tagging={"eta": 0.3}, spans={}, chinese={"eta": 0.3}
+        )
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *AXES,
             SearchAxis("beta", low=0.1, high=3, log=True),

@@ -49,7 +49,7 @@ from sslbench_methods.graph_pr.e_step import (
 from sslbench_methods.graph_pr.em import RegularizedEM
 from sslbench_methods.graph_pr.params import PAPER, REPRODUCED, RegularizationParams
 from sslbench_methods.graph_pr.penalties import AtLeastOnce, GraphLaplacian, Regularizer
-from sslbench_methods.shared import Presets, encoded
+from sslbench_methods.shared import Presets, TaskDefaults, by_task, encoded
 
 KIND = "graph_pr"
 #: of the E-step for a forecast, where the direction of q matters, not its length
@@ -92,6 +92,11 @@ class GraphPR(_Regularized):
             "paper": {**PAPER, "em_iters": 20, "m_share": 0.0},
             "reproduced": {**REPRODUCED, "em_iters": 6},
         }
+        task_defaults: ClassVar[TaskDefaults] = by_task(
+            tagging={"lam": 1.0, "em_iters": 6, "m_iterations": 30},
+            spans={"sigma2": 1e3},
+            chinese={"sigma2": 100.0},
+        )
         # With a poor graph, J keeps rising while accuracy falls.
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *RegularizationParams.search,
@@ -108,9 +113,14 @@ class GraphPR(_Regularized):
 class PR1(_Regularized):
     """The model after the first round: the E-step sees the supervised CRF, the M-step the rest."""
 
-    Params = RegularizationParams
+    class Params(RegularizationParams, frozen=True, kw_only=True):
+        """Those of one round."""
 
-    def fit(self, problem: Problem, params: RegularizationParams, run: RunContext) -> Tagger:
+        task_defaults: ClassVar[TaskDefaults] = by_task(
+            tagging={"lam": 1.0, "sigma2": 1e3}, spans={"sigma2": 1e3}, chinese={"sigma2": 1e3}
+        )
+
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:
         """Train on the labeled sentences, then one round."""
         return train(problem, params, run, 1, 0.0)
 

@@ -52,7 +52,10 @@ _REPRODUCED = {
     "rounds": 4,
     "keep": "best",
 }
-_GRAPH = {"similarity": "he2013", "neighbors": 60, "symmetry": "mutual", "mu": 0.1}
+_PAIRS = {"similarity": "he2013", "neighbors": 60, "symmetry": "mutual"}
+_GRAPH = {**_PAIRS, "mu": 0.1}
+#: more weight of the text than a default for all tasks can have: on names it harms
+_STRONG = {"eta": 0.5, "alpha": 0.4, "rounds": 3}
 _FOR_TAGS = (
     "for tagging: the paper's order of methods appears (replications/subramanya2010/report.md)"
 )
@@ -138,6 +141,11 @@ class GraphSelfTraining(TypeMethod):
             "reproduced": {**_REPRODUCED, **_GRAPH},
         }
         preset_notes: ClassVar[shared.Notes] = _NOTES
+        task_defaults: ClassVar[shared.TaskDefaults] = shared.by_task(
+            tagging={**_STRONG, **_PAIRS, "sigma2": 100.0},
+            spans={"sigma2": 1e3},
+            chinese={**_STRONG, **_PAIRS},
+        )
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *_SHARED_AXES,
             SearchAxis("mu", low=0.05, high=5, log=True),
@@ -184,6 +192,9 @@ class TypeSelfTraining(TypeMethod):
 
         presets: ClassVar[shared.Presets] = {"paper": _PAPER, "reproduced": _REPRODUCED}
         preset_notes: ClassVar[shared.Notes] = {"reproduced": _FOR_TAGS}
+        task_defaults: ClassVar[shared.TaskDefaults] = shared.by_task(
+            tagging={"sigma2": 1e3}, spans={"sigma2": 1e3}, chinese={**_STRONG, "sigma2": 100.0}
+        )
         search: ClassVar[tuple[SearchAxis, ...]] = _SHARED_AXES
 
     def types(

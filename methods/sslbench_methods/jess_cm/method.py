@@ -44,7 +44,7 @@ from sslbench.method import Fold
 from sslbench_methods.jess_cm.counts import SymbolCounts
 from sslbench_methods.jess_cm.models import EmbeddedModels
 from sslbench_methods.jess_cm.tagger import JessCMTagger
-from sslbench_methods.shared import Notes, Presets
+from sslbench_methods.shared import Notes, Presets, TaskDefaults, by_task
 
 #: of the optimizer when the weights of the first models are fitted for a forecast
 EVIDENCE_ITERATIONS = 8
@@ -83,6 +83,11 @@ class JessCM(CRFMethod):
             "reproduced": "the defaults: names gain as in the paper, of chunks and tags no gain is"
             " clear (replications/suzuki2008/report.md)"
         }
+        task_defaults: ClassVar[TaskDefaults] = by_task(
+            tagging={"sign": "free", "sigma2": 100.0},
+            spans={"sign": "free", "sigma2": 100.0},
+            chinese={"eta": 1.0},
+        )
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("eta", low=1e-4, high=100, log=True),
             SearchAxis("symbol_min_count", low=1, high=10, log=True, integer=True),

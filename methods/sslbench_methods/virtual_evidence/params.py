@@ -16,7 +16,25 @@ from sslbench import (
     doc,
 )
 from sslbench.method import GraphSimilarity, Neighbors, Symmetry
-from sslbench_methods.shared import KEEP_AXIS, EdgeCounts, FeaturePruning, Keep, Notes, Presets
+from sslbench_methods.shared import (
+    KEEP_AXIS,
+    EdgeCounts,
+    FeaturePruning,
+    Keep,
+    Notes,
+    Presets,
+    TaskDefaults,
+    by_task,
+)
+
+_STRONG = {
+    "similarity": "he2013",
+    "neighbors": 60,
+    "symmetry": "mutual",
+    "normalize": True,
+    "alpha": 2.0,
+    "rounds": 6,
+}
 
 
 class VirtualEvidenceParams(GraphCRFParams, frozen=True, kw_only=True):
@@ -78,6 +96,11 @@ class VirtualEvidenceParams(GraphCRFParams, frozen=True, kw_only=True):
         "reproduced": "for Chinese words and tags: F1 gains as in the paper, recall of new words"
         " does not (replications/zeng2013/report.md)",
     }
+    task_defaults: ClassVar[TaskDefaults] = by_task(
+        tagging=_STRONG,
+        spans={**_STRONG, "sigma2": 100.0},
+        chinese={**_STRONG, "sigma2": 1e3},
+    )
     search: ClassVar[tuple[SearchAxis, ...]] = (
         SearchAxis("alpha", low=0, high=1.5),
         SearchAxis("mu", low=0.05, high=5, log=True),

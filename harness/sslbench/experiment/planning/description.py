@@ -18,6 +18,7 @@ from sslbench.experiment.planning.values import file_params, typed_values
 from sslbench.experiment.request.words import in_words
 from sslbench.plugins import Registry
 from sslbench.plugins.hooks import KINDS, is_built_in
+from sslbench.plugins.registrations import ModelInfo
 from sslbench.processes.child import ChildError, call_apart
 
 T = TypeVar("T")
@@ -34,6 +35,7 @@ class MethodDescription(msgspec.Struct, frozen=True):
     ends: the least and greatest legal values of each of these parameters, where it has them.
     uses_unlabeled: the method reads unlabeled text.
     presets: named values of some parameters.  preset_notes: what to know of some presets.
+    task_defaults: by task, values that some parameters have there if nobody sets them.
     files: the parameters that are paths of the user's files, see `UserFile`.
     """
 
@@ -44,7 +46,26 @@ class MethodDescription(msgspec.Struct, frozen=True):
     uses_unlabeled: bool = True
     presets: dict[str, dict[str, Any]] = {}
     preset_notes: dict[str, str] = {}
+    task_defaults: dict[str, dict[str, Any]] = {}
     files: tuple[str, ...] = ()
+
+    def of_graph(self, graph: Mapping[str, str | int]) -> dict[str, Any]:
+        """What a corpus says of its graph (`DatasetInfo.graph`), for a method that builds one."""
+        over_graph = "similarity" in self.params
+        return {k: v for k, v in graph.items() if k in self.params} if over_graph else {}
+
+    def on_task(
+        self, task: str, given: Mapping[str, Any], *, tuned: bool
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The defaults of a task: parameters that they fix, and values of the first trial.
+
+        given: parameters that are not left to defaults.  tuned: whether `axes` are searched.
+        """
+        searched = {axis.param for axis in self.axes} if tuned else set()
+        usual = self.task_defaults.get(task, {})
+        left = {name: value for name, value in usual.items() if name not in given}
+        fixed = {name: value for name, value in left.items() if name not in searched}
+        return fixed, {name: value for name, value in left.items() if name in searched}
 
 
 def method_description(plugins: Registry, name: str, fixed: Mapping[str, Any]) -> MethodDescription:
@@ -129,17 +150,23 @@ def _apart(plugins: Registry, what: tuple[str, str], call: Callable[[], T], kind
         raise UserError(f"{where}: {error}") from None
 
 
-def describe(method: type[Any], fixed: Mapping[str, Any]) -> MethodDescription:
-    """Describe a method; UserError for a fixed parameter that does not fit."""
+def describe(
+    method: type[Any], fixed: Mapping[str, Any], first: Mapping[str, Any] | None = None
+) -> MethodDescription:
+    """Describe a method; UserError for a fixed parameter that does not fit.
+
+    first: values of the first trial, for axes where they are not the method's own.
+    """
     axes = open_axes(method.Params, fixed)
     return MethodDescription(
         params=msgspec.to_builtins(make_params(method, fixed)),
         axes=axes,
-        defaults=default_values(method.Params, axes),
+        defaults=default_values(method.Params, axes) | dict(first or {}),
         ends={axis.param: legal_ends(method.Params, axis.param) for axis in axes},
         uses_unlabeled=bool(getattr(method, "uses_unlabeled", True)),
         presets=presets_of(method.Params),
         preset_notes=preset_notes_of(method.Params),
+        task_defaults=task_defaults_of(method.Params),
         files=file_params(method.Params),
     )
 
@@ -147,6 +174,16 @@ def describe(method: type[Any], fixed: Mapping[str, Any]) -> MethodDescription:
 def presets_of(params: type[Any]) -> dict[str, dict[str, Any]]:
     """The presets that a method's `Params` declares."""
     return {name: dict(values) for name, values in getattr(params, "presets", {}).items()}
+
+
+def task_defaults_of(params: type[Any]) -> dict[str, dict[str, Any]]:
+    """The defaults by task that a method's `Params` declares."""
+    return {task: dict(values) for task, values in getattr(params, "task_defaults", {}).items()}
+
+
+def has_task_defaults(model: ModelInfo) -> bool:
+    """Whether methods have their defaults by task with a model: those are for log-linear ones."""
+    return "log_linear" in model.provides
 
 
 def preset_notes_of(params: type[Any]) -> dict[str, str]:

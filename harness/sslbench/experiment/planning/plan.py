@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,6 +20,7 @@ from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.planning.description import (
     MethodDescription,
     featurizer_digest,
+    has_task_defaults,
     learner_description,
     method_description,
     model_description,
@@ -32,6 +33,7 @@ from sslbench.experiment.planning.planned_data import (
     reading_of,
 )
 from sslbench.experiment.planning.settings import (
+    PLAIN,
     Describe,
     check_settings,
     combinations,
@@ -104,6 +106,18 @@ def _ignore(text: str) -> None:
     pass
 
 
+class _Values(NamedTuple):
+    """All parameters but those that are tuned, and what else says how a method runs.
+
+    first: see `RunSpec`.  search: hash of the search space.  inputs: hashes of files.
+    """
+
+    params: dict[str, Any]
+    first: dict[str, Any]
+    search: str
+    inputs: dict[str, str]
+
+
 @dataclass
 class _Planner:
     """Makes the tasks of a request with one value per setting; what tasks share is made once.
@@ -128,6 +142,11 @@ class _Planner:
             raise UserError("no plugin registers a model", hint="see sslbench list models")
         # sslbench's own distribution is loaded first
         return self.request.model or next(iter(self.plugins.models))
+
+    @lazy
+    def _by_task(self) -> bool:
+        """Whether defaults depend on the task: they were chosen with log-linear models."""
+        return self.request.preset != PLAIN and has_task_defaults(self.plugins.model(self.model))
 
     def tasks(self, datasets: list[PlannedDataset]) -> list[RunTask]:
         """One per dataset, seed and method; UserError for what does not fit."""
@@ -170,7 +189,7 @@ class _Planner:
 
     def _spec(self, dataset: PlannedDataset, seed: int, method: str) -> RunSpec:
         protocol = self._protocol(dataset, seed)
-        params, search, inputs = self._params(method, protocol.tuned)
+        params, first, search, inputs = self._values(method, protocol.tuned, dataset)
         learned, more = self._learned
         weak, of_weak = self._weak if self.plugins.method(method).weak else ({}, {})
         model = self._of_model
@@ -186,7 +205,8 @@ class _Planner:
             featurizer_digest=self._digest(dataset.featurizer, dataset.templates),
             search=search,
             scorer=SCORER,
-            guard=self._guard(method),
+            guard=self._guard(method, dataset),
+            first=first or msgspec.UNSET,
             model_params=model.params or msgspec.UNSET,
             text_features=learned or msgspec.UNSET,
             weak=weak or msgspec.UNSET,
@@ -218,12 +238,12 @@ class _Planner:
             protocol = msgspec.structs.replace(protocol, tune_by=request.tune_by)
         return protocol
 
-    def _guard(self, method: str) -> GuardSpec | msgspec.UnsetType:
+    def _guard(self, method: str, dataset: PlannedDataset) -> GuardSpec | msgspec.UnsetType:
         """The guard with the first baseline; unset for a baseline itself."""
         baselines = [name for name, info in self.plugins.methods.items() if info.baseline]
         if not self.request.guard or not baselines or method in baselines:
             return msgspec.UNSET
-        return GuardSpec(baselines[0], self._params(baselines[0], False)[0])
+        return GuardSpec(baselines[0], self._values(baselines[0], False, dataset).params)
 
     @lazy
     def _learned(self) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
@@ -254,15 +274,24 @@ class _Planner:
     def _owned(self, name: str, describe: Describe) -> MethodDescription:
         return owned_params(self.request.settings, self.plugins, name, describe)
 
-    def _params_of(self, method: str, tuned: bool) -> tuple[dict[str, Any], str, dict[str, str]]:
-        """All parameters but those that are tuned, hashes of the search space and of files."""
+    def _values(self, method: str, tuned: bool, dataset: PlannedDataset) -> _Values:
+        graph = tuple(sorted(dataset.graph.items()))
+        return self._params(method, tuned, dataset.task, graph)
+
+    def _params_of(
+        self, method: str, tuned: bool, task: str, graph: tuple[tuple[str, str | int], ...]
+    ) -> _Values:
         request, plugins = self.request, self.plugins
-        given = method_params(request.settings, plugins, method, request.preset)
+        given = method_params(request.settings, plugins, method, request.preset, dict(graph))
         described = method_description(plugins, method, given)
+        first: dict[str, Any] = {}
+        if self._by_task and request.preset not in described.presets:
+            fixed, first = described.on_task(task, given, tuned=tuned)
+            described = method_description(plugins, method, given | fixed) if fixed else described
         axes = described.axes if tuned else ()
         searched = {axis.param for axis in axes}
         params = {name: v for name, v in described.params.items() if name not in searched}
-        return params, search_digest(axes), self._hashes(described)
+        return _Values(params, first, search_digest(axes), self._hashes(described))
 
     def _hashes(self, described: MethodDescription) -> dict[str, str]:
         """Hashes of the user's files; UserError if one cannot be read where it is needed.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,6 +50,7 @@ class PlannedDataset:
     tune: tuning trials by default.
     files: sha256 of its files by path.
     weak: names of the weak sources with labels in its text.
+    graph: see `DatasetInfo`.
     """
 
     name: str
@@ -61,6 +62,7 @@ class PlannedDataset:
     data: DataSpec
     files: dict[str, str]
     weak: tuple[str, ...]
+    graph: Mapping[str, str | int]
 
 
 def planned_datasets(
@@ -90,7 +92,7 @@ def _registered(name: str, request: RunRequest, plugins: Registry) -> PlannedDat
 
     features = _features(request.featurizer or info.featurizer, plugins, columns)
     return PlannedDataset(
-        name, info.task, info.metric, *features, info.tune, data, files, info.weak
+        name, info.task, info.metric, *features, info.tune, data, files, info.weak, info.graph
     )
 
 
@@ -123,7 +125,7 @@ def _users_own(
     features = _features(featurizer, plugins, lambda: columns)
     data = DataSpec(columns=columns)
     name, weak = dataset_name(path), source_names(columns)
-    return PlannedDataset(name, dataset.task, dataset.metric, *features, 0, data, files, weak)
+    return PlannedDataset(name, dataset.task, dataset.metric, *features, 0, data, files, weak, {})
 
 
 def reading_of(request: RunRequest) -> Reading:

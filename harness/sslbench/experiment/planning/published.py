@@ -95,7 +95,7 @@ def _group(spec: RunSpec, metric: str) -> tuple[str, ...]:
     """What the runs of a line share: its fields up to the metric."""
     protocol = spec.protocol
     guard = "" if spec.guard is msgspec.UNSET else spec.guard.method
-    params = [spec.params, spec.featurizer_digest, spec.search, spec.learned]
+    params = [spec.params, spec.featurizer_digest, spec.tuning, spec.learned]
     params += [spec.of_model] if spec.of_model else []
     return (
         spec.dataset,

@@ -23,6 +23,8 @@ from sslbench.plugins import Registry
 from sslbench.plugins.hooks import suggestion
 from sslbench.plugins.registrations import DatasetInfo, load_target
 
+#: preset of all methods: the defaults of their parameters on every task
+PLAIN = "plain"
 #: of the values of all settings
 MOST_COMBINATIONS = 10_000
 Describe = Callable[[Registry, str, Mapping[str, Any]], MethodDescription]
@@ -80,18 +82,25 @@ def _choices(texts: Sequence[str]) -> list[list[str]]:
 
 
 def method_params(
-    texts: Sequence[str], plugins: Registry, method: str, preset: str | None = None
+    texts: Sequence[str],
+    plugins: Registry,
+    method: str,
+    preset: str | None = None,
+    graph: Mapping[str, str | int] | None = None,
 ) -> dict[str, Any]:
-    """Parameters of a method that a preset or the settings give, as plain typed values.
+    """Parameters of a method that are not left to its defaults, as plain typed values.
 
-    preset: its values, if the method has it, are those that the settings do not give.
+    They are those of the settings, then those of the corpus's graph, then those of a preset.
+
+    preset: of which a method may have none.  graph: see `DatasetInfo`.
     UserError for a value of a wrong type or out of bounds.
     """
     values = {s.key: s.value for s in parse_settings(texts) if s.owner in ("", method)}
-    if not values and preset is None:
+    if not values and preset is None and not graph:
         return {}
     default = method_description(plugins, method, {})
     given = default.presets.get(preset, {}) if preset is not None else {}
+    given |= default.of_graph(graph or {})
     given |= {key: plain_value(value) for key, value in values.items() if key in default.params}
     params = method_description(plugins, method, given).params
     return {key: params[key] for key in given}
@@ -150,6 +159,8 @@ def plain_value(text: str) -> Any:
 
 def preset_lines(preset: str, plugins: Registry, methods: Sequence[str]) -> list[str]:
     """What to know of a preset, a line for a method; UserError if no method has it."""
+    if preset == PLAIN:
+        return []
     described = {name: method_description(plugins, name, {}) for name in methods}
     presets = {name: each.presets for name, each in described.items()}
     if not any(preset in each for each in presets.values()):

@@ -209,6 +209,8 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     params: all parameters of the method, those that are tuned left out.
     featurizer_digest: hash of the templates.
     search: hash of the search space of the parameters that are tuned; "" without tuning.
+    first: values of the first trial that the task gives (`Params.task_defaults`); unset (and left
+        out of the identity) = the method's own.
     scorer: version of the definitions of the metrics.
     guard: unset = the method's tagger is the result, whatever it does.
     model_params: all parameters of the model; unset for a model without.
@@ -233,6 +235,7 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text_features: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
     inputs: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     weak: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    first: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def title(self) -> str:
@@ -254,6 +257,16 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def weak_sources(self) -> dict[str, dict[str, Any]]:
         """`weak`, {} without."""
         return {} if self.weak is msgspec.UNSET else self.weak
+
+    @property
+    def first_trial(self) -> dict[str, Any]:
+        """`first`, {} without."""
+        return {} if self.first is msgspec.UNSET else self.first
+
+    @property
+    def tuning(self) -> str:
+        """Hash of the search space and the first trial; "" without tuning."""
+        return content_id([self.search, self.first]) if self.first_trial else self.search
 
     @property
     def features(self) -> str:

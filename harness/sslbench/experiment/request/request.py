@@ -161,8 +161,8 @@ class Options(_Checked):
     preset: str | None = parameter(
         None,
         "Named parameters: paper = the values that the paper of a method prints, reproduced ="
-        " those that gave the order that the paper claims. sslbench show METHOD lists them;"
-        " `params` replaces some of them.",
+        " those that gave the order that the paper claims, plain = defaults that do not depend on"
+        " the task. sslbench show METHOD lists them; `params` replaces some of them.",
         metavar="NAME",
     )
     featurizer: str | None = parameter(

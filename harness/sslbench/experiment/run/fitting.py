@@ -151,7 +151,7 @@ class LocalMethod(RunMethod):
 
     @lazy
     def description(self) -> MethodDescription:
-        method = describe(self.cls, self.spec.params)
+        method = describe(self.cls, self.spec.params, self.spec.first_trial)
         reads = method.uses_unlabeled or bool(self.spec.learned)
         return msgspec.structs.replace(method, uses_unlabeled=reads)
 

@@ -133,6 +133,7 @@ class Trials:
             params={**spec.params, **params},
             protocol=spec.protocol.without_tuning(),
             search="",
+            first=msgspec.UNSET,
         )
         part = [number, len(self.parts)]
         return content_id({"trial": trial, "code": self.session.task.code, "part": part})
