@@ -26,6 +26,7 @@ from sslbench.method import Fold
 
 from .self_labeled import WeightScale, sentence_weight
 from .shared import (
+    WIDE_PRIOR,
     Notes,
     Presets,
     TaskDefaults,
@@ -35,7 +36,6 @@ from .shared import (
     encoded,
     hard_targets,
     labels_digest,
-    priors,
     train_supervised,
 )
 
@@ -67,7 +67,7 @@ class SelfTraining(CRFMethod):
             "paper": "harms small samples: with 100 labels, 0.5 to 3.7 points below the baseline"
             " (docs/defaults.md)"
         }
-        task_defaults: ClassVar[TaskDefaults] = priors(tagging=1e3, spans=1e3, chinese=1e3)
+        task_defaults: ClassVar[TaskDefaults] = WIDE_PRIOR
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("rounds", low=1, high=40, log=True, integer=True),
             SearchAxis("weight", low=1e-3, high=10, log=True),

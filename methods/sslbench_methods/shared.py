@@ -37,9 +37,8 @@ def by_task(tagging: Values, spans: Values, chinese: Values) -> TaskDefaults:
     return {"tagging": tagging, "spans": spans, "segmentation": chinese, "joint": chinese}
 
 
-def priors(tagging: float, spans: float, chinese: float) -> TaskDefaults:
-    """`by_task` of sigma2 alone."""
-    return by_task({"sigma2": tagging}, {"sigma2": spans}, {"sigma2": chinese})
+#: the default of most methods, the baseline among them
+WIDE_PRIOR = by_task(*3 * [{"sigma2": 100.0}])
 
 
 def encoded(

@@ -13,7 +13,7 @@ from typing import ClassVar
 from sslbench import CRFMethod, Problem, RunContext, Tagger, TrainingParams
 from sslbench.taggers import Decoding, PosteriorTagger
 
-from .shared import TaskDefaults, encoded, priors
+from .shared import WIDE_PRIOR, TaskDefaults, encoded
 
 KIND = "supervised"
 
@@ -27,7 +27,7 @@ class Supervised(CRFMethod):
         """Parameters of the supervised CRF."""
 
         decoding: Decoding = "viterbi"
-        task_defaults: ClassVar[TaskDefaults] = priors(tagging=1e4, spans=1e3, chinese=300.0)
+        task_defaults: ClassVar[TaskDefaults] = WIDE_PRIOR
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:
         """Train once."""

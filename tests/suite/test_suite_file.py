@@ -197,7 +197,7 @@ def test_the_standard_suite_has_the_papers_methods_everywhere() -> None:
     for dataset in {cell.spec.dataset for cell in cells}:
         found = {c.spec.method for c in cells if c.spec.dataset == dataset}
         assert papers <= found, dataset
-    assert len({cell.spec.dataset for cell in cells}) == 20
+    assert len({cell.spec.dataset for cell in cells}) == 27
 
 
 def test_features_from_text_and_the_guard_name_the_line_and_the_command(tmp_path: Path) -> None:

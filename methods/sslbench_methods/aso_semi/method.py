@@ -30,7 +30,7 @@ from sslbench_methods.aso_semi.subspace import (
     word_targets,
 )
 from sslbench_methods.on_text_features import OnTextFeatures
-from sslbench_methods.shared import TaskDefaults, priors
+from sslbench_methods.shared import WIDE_PRIOR, TaskDefaults
 from sslbench_methods.text_words import TextWords
 
 AsoWords = Annotated[int, doc("frequent words, each with three problems", ge=1, le=100_000)]
@@ -109,7 +109,7 @@ class AsoCRF(OnTextFeatures):
         aso_min_count: AsoMinCount = 5
         aso_tokens: AsoTokens = 100_000
         aso_column: AsoColumn = "word"
-        task_defaults: ClassVar[TaskDefaults] = priors(tagging=1e3, spans=100.0, chinese=1e3)
+        task_defaults: ClassVar[TaskDefaults] = WIDE_PRIOR
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("aso_size", (25, 50, 100)),
             SearchAxis("aso_scale", low=0.05, high=5, log=True),

@@ -79,7 +79,7 @@ class BrownClustersCRF(OnTextFeatures):
         prefixes: Prefixes = (4, 6, 10, 20)
         cluster_window: ClusterWindow = 2
         cluster_column: ClusterColumn = "word"
-        task_defaults: ClassVar[TaskDefaults] = by_task({"sigma2": 1e3}, {"sigma2": 1e3}, {})
+        task_defaults: ClassVar[TaskDefaults] = by_task({"sigma2": 100.0}, {"sigma2": 100.0}, {})
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("clusters", (100, 320, 1000)),
             SearchAxis("cluster_min_count", low=1, high=20, log=True, integer=True),

@@ -41,12 +41,12 @@ from sslbench.engine.crf import (
 from sslbench.engine.types import F64
 from sslbench.method import Fold
 from sslbench_methods.shared import (
+    WIDE_PRIOR,
     Notes,
     Presets,
     TaskDefaults,
     WeightsFrom,
     encoded,
-    priors,
     train_supervised,
 )
 
@@ -105,7 +105,7 @@ class EntropyRegularization(CRFMethod):
             "paper": "harms small samples: rare labels disappear (docs/defaults.md). No setting"
             " gave the gain that the paper claims (replications/jiao2006/report.md)"
         }
-        task_defaults: ClassVar[TaskDefaults] = priors(tagging=100.0, spans=1e3, chinese=100.0)
+        task_defaults: ClassVar[TaskDefaults] = WIDE_PRIOR
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("gamma", (0.0, 0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0)),
             SearchAxis("anneal", ("none", "geometric")),

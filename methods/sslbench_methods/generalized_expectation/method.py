@@ -43,9 +43,7 @@ from sslbench_methods.generalized_expectation.targets import (
     read_targets,
 )
 from sslbench_methods.shared import (
-    TaskDefaults,
     WeightsFrom,
-    by_task,
     encoded_for_weights,
     train_supervised,
 )
@@ -77,7 +75,6 @@ class GeneralizedExpectation(CRFMethod):
         )
         joint_iterations: Annotated[Iterations, doc("of L-BFGS with the targets")] = 100
         features_from: WeightsFrom = "labeled+unlabeled"
-        task_defaults: ClassVar[TaskDefaults] = by_task({}, {}, {"sigma2": 100.0})
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("weight", low=0.03, high=300, log=True),
             SearchAxis("attributes", low=10, high=1000, log=True, integer=True),

@@ -94,7 +94,7 @@ class GraphPR(_Regularized):
         }
         task_defaults: ClassVar[TaskDefaults] = by_task(
             tagging={"lam": 1.0, "em_iters": 6, "m_iterations": 30},
-            spans={"sigma2": 1e3},
+            spans={"sigma2": 100.0},
             chinese={"sigma2": 100.0},
         )
         # With a poor graph, J keeps rising while accuracy falls.
@@ -117,7 +117,9 @@ class PR1(_Regularized):
         """Those of one round."""
 
         task_defaults: ClassVar[TaskDefaults] = by_task(
-            tagging={"lam": 1.0, "sigma2": 1e3}, spans={"sigma2": 1e3}, chinese={"sigma2": 1e3}
+            tagging={"lam": 1.0, "sigma2": 100.0},
+            spans={"sigma2": 100.0},
+            chinese={"sigma2": 100.0},
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:

@@ -143,7 +143,7 @@ class GraphSelfTraining(TypeMethod):
         preset_notes: ClassVar[shared.Notes] = _NOTES
         task_defaults: ClassVar[shared.TaskDefaults] = shared.by_task(
             tagging={**_STRONG, **_PAIRS, "sigma2": 100.0},
-            spans={"sigma2": 1e3},
+            spans={"sigma2": 100.0},
             chinese={**_STRONG, **_PAIRS},
         )
         search: ClassVar[tuple[SearchAxis, ...]] = (
@@ -193,7 +193,9 @@ class TypeSelfTraining(TypeMethod):
         presets: ClassVar[shared.Presets] = {"paper": _PAPER, "reproduced": _REPRODUCED}
         preset_notes: ClassVar[shared.Notes] = {"reproduced": _FOR_TAGS}
         task_defaults: ClassVar[shared.TaskDefaults] = shared.by_task(
-            tagging={"sigma2": 1e3}, spans={"sigma2": 1e3}, chinese={**_STRONG, "sigma2": 100.0}
+            tagging={"sigma2": 100.0},
+            spans={"sigma2": 100.0},
+            chinese={**_STRONG, "sigma2": 100.0},
         )
         search: ClassVar[tuple[SearchAxis, ...]] = _SHARED_AXES
 

@@ -99,7 +99,7 @@ class VirtualEvidenceParams(GraphCRFParams, frozen=True, kw_only=True):
     task_defaults: ClassVar[TaskDefaults] = by_task(
         tagging=_STRONG,
         spans={**_STRONG, "sigma2": 100.0},
-        chinese={**_STRONG, "sigma2": 1e3},
+        chinese={**_STRONG, "sigma2": 100.0},
     )
     search: ClassVar[tuple[SearchAxis, ...]] = (
         SearchAxis("alpha", low=0, high=1.5),
