@@ -103,7 +103,7 @@ def test_errors_are_those_of_the_command(tmp_path: Path) -> None:
 def test_numpy_values_are_taken(tmp_path: Path) -> None:
     plain = sslbench.run("supervised", "synth", store=tmp_path, seeds=(1,), **SMALL)
     sizes = {"labeled": np.int64(20), "unlabeled": np.int32(20), "featurizer": np.str_("basic")}
-    seeds, params = np.arange(1, 2), {"sigma2": np.float64(10)}
+    seeds, params = np.arange(1, 2), {"sigma2": np.float64(100)}
     other = sslbench.run(
         np.array(["supervised"]), "synth", store=tmp_path, seeds=seeds, params=params, **sizes
     )

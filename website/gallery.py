@@ -17,6 +17,7 @@ from pathlib import Path
 
 from sslbench.cli.parameters import describe
 from sslbench.engine.errors import UserError
+from sslbench.experiment.planning.description import task_defaults_of
 from sslbench.experiment.planning.space import search_space
 from sslbench.plugins import registry
 from sslbench.plugins.registrations import MethodInfo
@@ -97,7 +98,19 @@ def _parameters(cls: type) -> list[str]:
         for p in describe(params)
     ]
     escaped = [(row[0], *map(markdown_text, row[1:])) for row in rows]
-    return ["\n".join(_table(head, escaped))]
+    return ["\n".join(_table(head, escaped)), *_task_defaults(params)]
+
+
+def _task_defaults(params: type) -> list[str]:
+    by_task = task_defaults_of(params)
+    if not by_task:
+        return []
+    rows = [
+        (task, ", ".join(f"`{name}={value}`" for name, value in values.items()) or "none")
+        for task, values in by_task.items()
+    ]
+    said = "On a task these are the defaults ([how they were chosen](../defaults.md)):"
+    return [said, "\n".join(_table(("task", "defaults"), rows))]
 
 
 # -- equations ---------------------------------------------------------------------------------

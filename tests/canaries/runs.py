@@ -14,6 +14,7 @@ import msgspec
 
 from canaries.data import SIZES, plugins, user_file
 from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.planning.settings import PLAIN
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute
@@ -189,7 +190,8 @@ def make(name: str, threads: int = 1) -> RunRecord:
         if name == "a file":
             fields["data"] = user_file(Path(folder))
         known = plugins()
-        request = RunRequest(**fields, threads=threads)
+        # Settings of a canary stand beside the same defaults on every task.
+        request = RunRequest(**{"preset": PLAIN, **fields}, threads=threads)
         (task,) = plan(request, store=None, plugins=known, notice=lambda text: None)
         record = execute(msgspec.structs.replace(task, threads=threads), known)
     assert record.status == "ok", f"{name}: {record.error}"

@@ -16,6 +16,7 @@ from sslbench.report.forecasts import (
     board_cells,
     cells_of,
     clear,
+    elsewhere,
     forecast_rows,
     forecast_svg,
     roc,
@@ -76,11 +77,26 @@ def test_rows_by_method() -> None:
         *(Cell("two", -g, g) for g in (-2.0, 3.0)),
     ]
     assert forecast_rows(cells) == [
-        ("one", "5", "3", "1.00", "4", "2", "1.00", "4 of 4"),
-        ("two", "2", "1", "", "2", "1", "", "0 of 2"),
-        ("all", "7", "4", "0.54", "6", "3", "0.50", "4 of 6"),
+        ("one", "5", "3", "1.00", "4", "2", "1.00", "4 of 4", ""),
+        ("two", "2", "1", "", "2", "1", "", "0 of 2", ""),
+        ("all", "7", "4", "0.54", "6", "3", "0.50", "4 of 6", ""),
     ]
     assert [cell.gain for cell in clear(cells)] == [-2.0, -1.0, 1.0, 2.0, -2.0, 3.0]
+
+
+def test_beside_the_forecast_stands_the_sign_of_other_families() -> None:
+    gains = {"a": [2.0, 4.0], "b": [-1.0], "c": [-1.5, -0.1]}
+    cells = [Cell("one", 1.0, gain, family) for family in gains for gain in gains[family]]
+    # families count once: b and c are -1 and -0.8; a and c 3 and -0.8; a and b 3 and -1
+    assert elsewhere(cells) == pytest.approx([-0.9, -0.9, 1.1, 1.0, 1.0])
+    ((*_, forecast, constant), _) = forecast_rows(cells)
+    assert (forecast, constant) == ("2 of 4", "0 of 4")
+    alone = [Cell("one", 1.0, 2.0, "a")]
+    assert elsewhere(alone) == [None]
+    # the guesses of a method rest on its own cells
+    other = [Cell("two", -1.0, -3.0, family) for family in "ab"]
+    assert forecast_rows([*cells, *other])[1][-1] == "2 of 2"
+    assert forecast_rows([*cells, *other])[2][-2:] == ("4 of 6", "2 of 6")
 
 
 # --- cells ---------------------------------------------------------------------------------------

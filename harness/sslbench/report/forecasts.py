@@ -8,8 +8,10 @@ order (Mann and Whitney's U), 0.5 by chance.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 from scipy.stats import rankdata
@@ -24,23 +26,31 @@ from sslbench.report.svg import COLORS, Plot, line
 CLEAR = 0.5
 #: cells of each sign that a number is made of
 LEAST = 2
-HEADINGS = ("method", "cells", "gains", "AUC", "cells beyond 0.5", "gains", "AUC", "sign right")
+HEADINGS = (
+    *("method", "cells", "gains", "AUC", "cells beyond 0.5", "gains", "AUC"),
+    *("sign right", "sign of other families right"),
+)
 FORECAST_TEXT = (
     "Before its rounds a method tells what it would teach for labeled sentences that are held out."
     " Forecast: the cosine of that change of the model with the one that their labels would make,"
     " from -1 to 1; or, if that is less, the errors that it would add, relative to the model's. A"
     " cell is a run and the baseline's on the same draw. AUC: how often, of a gain and a loss, the"
-    " gain has the larger forecast; 0.50 is chance."
+    " gain has the larger forecast; 0.50 is chance. Beside the sign of the forecast: that of the"
+    " method's mean gain on the other families of corpora, which needs no forecast."
 )
 
 
 @dataclass(frozen=True)
 class Cell:
-    """forecast: see `RecordedForecast`.  gain: over the baseline on the same draw, in points."""
+    """forecast: see `RecordedForecast`.  gain: over the baseline on the same draw, in points.
+
+    family: that of the dataset; "" = not known.
+    """
 
     method: str
     forecast: float
     gain: float
+    family: str = ""
 
 
 def board_cells(board: Board) -> list[Cell]:
@@ -52,12 +62,16 @@ def board_cells(board: Board) -> list[Cell]:
             rows = (board.score(other, number) for other in board.baselines)
             base = next((other for other in rows if other is not None), None)
             if row is not None and base is not None and row is not base:
-                cells += cells_of(name, row.cells, base.cells)
+                family = board.columns[number].family
+                cells += cells_of(name, row.cells, base.cells, family)
     return cells
 
 
 def cells_of(
-    name: str, ours: Mapping[int, RunRecord], theirs: Mapping[int, RunRecord]
+    name: str,
+    ours: Mapping[int, RunRecord],
+    theirs: Mapping[int, RunRecord],
+    family: str = "",
 ) -> Iterator[Cell]:
     """The cells of a method and the baseline, by seed; a guarded run is no cell.
 
@@ -70,7 +84,7 @@ def cells_of(
             continue
         gain = 100 * ((run.score or 0.0) - (base.score or 0.0))
         if gain and "guard" not in run.trace:
-            yield Cell(name, forecast.value, gain)
+            yield Cell(name, forecast.value, gain, family)
 
 
 def auc(cells: Sequence[Cell]) -> float | None:
@@ -105,17 +119,39 @@ def forecast_rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
     """A row for each method, and one for all, in the order of `HEADINGS`.
 
     The sign is right where forecast and gain are both above zero or both not, of those beyond
-    `CLEAR`.
+    `CLEAR`; beside it what would be right without any forecast, see `elsewhere`.
     """
     names = list(dict.fromkeys(cell.method for cell in cells))
-    groups = [(name, [cell for cell in cells if cell.method == name]) for name in names]
-    return [_row(name, part) for name, part in [*groups, ("all", list(cells))]]
+    groups = [[cell for cell in cells if cell.method == name] for name in names]
+    guesses = [elsewhere(part) for part in groups]
+    rows = [_row(*each) for each in zip(names, groups, guesses, strict=True)]
+    together = [guess for part in guesses for guess in part]
+    return [*rows, _row("all", [cell for part in groups for cell in part], together)]
 
 
-def _row(name: str, cells: Sequence[Cell]) -> tuple[str, ...]:
+def elsewhere(cells: Sequence[Cell]) -> list[float | None]:
+    """For each cell of a method its mean gain on other families, each counted once; None: none."""
+    by_family: dict[str, list[float]] = defaultdict(list)
+    for cell in cells:
+        by_family[cell.family].append(cell.gain)
+    means = {family: fmean(gains) for family, gains in by_family.items()}
+    others = {family: [mean for name, mean in means.items() if name != family] for family in means}
+    return [fmean(others[cell.family]) if others[cell.family] else None for cell in cells]
+
+
+def _row(name: str, cells: Sequence[Cell], guesses: Sequence[float | None]) -> tuple[str, ...]:
     large = clear(cells)
-    right = sum((cell.forecast > 0) == (cell.gain > 0) for cell in large)
-    return (name, *_counts(cells), *_counts(large), f"{right} of {len(large)}" if large else "")
+    guessed = [
+        (guess > 0) == (cell.gain > 0)
+        for cell, guess in zip(cells, guesses, strict=True)
+        if guess is not None and abs(cell.gain) >= CLEAR
+    ]
+    right = [(cell.forecast > 0) == (cell.gain > 0) for cell in large]
+    return (name, *_counts(cells), *_counts(large), _share(right), _share(guessed))
+
+
+def _share(right: Sequence[bool]) -> str:
+    return f"{sum(right)} of {len(right)}" if right else ""
 
 
 def _counts(cells: Sequence[Cell]) -> tuple[str, str, str]:

@@ -300,6 +300,7 @@ class ChainCRF(SequenceModel):
         dense = metadata.get("dense")
         if metadata["n_columns"] and not callable(dense):
             raise ValueError("it has weights for dense columns, and no featurizer makes them")
+        dense = dense if metadata["n_columns"] else None  # it may be of other parts of a tagger
         index = AttributeIndex.from_arrays(*part_of(arrays, metadata, "index"), dense)
         labels = tuple(map(str, metadata["labels"]))
         if len(set(labels)) != len(labels):
