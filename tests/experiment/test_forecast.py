@@ -133,6 +133,7 @@ def test_the_line_of_a_forecast_has_both_shares() -> None:
     (line,) = forecast_lines({"forecast": recorded}, "graph_lift")
     shares = "right on held-out tokens: 79.2 %, supervised 76.1 %"
     assert line == f"forecast: graph_lift +0.17 +- 0.04 (-1 to 1; {shares}): a gain is expected"
+    assert forecast_lines({"forecast": recorded, "guard": {}}, "graph_lift") == []
 
 
 # --- the folds -----------------------------------------------------------------------------------

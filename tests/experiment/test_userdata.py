@@ -158,9 +158,10 @@ def conllu(sentences: int) -> str:
     return "\n".join("# text = ...\n" + "\n".join(lines) + "\n" for _ in range(sentences))
 
 
-def test_conllu_has_words_and_universal_tags(tmp_path: Path) -> None:
-    (tmp_path / "train.conllu").write_text(conllu(6))
-    (tmp_path / "unlabeled.conllu").write_text(conllu(2))
+@pytest.mark.parametrize("ending", ["conllu", "conllx", "CONLLU"])
+def test_conllu_has_words_and_universal_tags(tmp_path: Path, ending: str) -> None:
+    (tmp_path / f"train.{ending}").write_text(conllu(6))
+    (tmp_path / f"unlabeled.{ending}").write_text(conllu(2))
     data = load_user_data(tmp_path, ("word", "pos", "label"), cut=False)
     train = data.splits["train"]
     assert train.sentence(0, "word") == ["vamos", "nos", "a", "New York"]

@@ -121,6 +121,17 @@ def test_the_command_on_raw_text(model: Path) -> None:
     assert "<mark" in run(model, "-", "--raw", "--format", "html", text=text)
 
 
+def test_words_are_enough_for_a_tagger_that_reads_words_alone(tmp_path: Path) -> None:
+    pairs = [[(word, "X") for word in row] for row in WORDS]
+    own = SequenceTagger(columns=("word", "chunk"), featurizer="basic").fit(pairs, TAGS)
+    own.save(tmp_path / "model")
+    tagger = sslbench.load_tagger(tmp_path / "model")
+    assert (tagger.columns, tagger.needed) == (("word", "chunk"), ("word",))
+    raw = run(tmp_path / "model", "-", "--raw", text="New York\n")
+    assert run(tmp_path / "model", "-", text="New\nYork\n\n").split() == raw.split()
+    assert run(tmp_path / "model", "-", text="New X\nYork X\n\n").split()[2::3] == raw.split()[1::2]
+
+
 def test_the_command_adds_columns_to_a_file(model: Path) -> None:
     text = "New\nYork\n\n\nParis\n"
     plain = run(model, "-", text=text)

@@ -122,13 +122,15 @@ def forecast_lines(
 ) -> list[str]:
     """The forecast of harm of a method in one line; [] without one that can be trusted.
 
+    [] also where a guard has compared the taggers: one answer is enough.
+
     audit: of the data; sentences: their number by part.
     """
     from sslbench.experiment.checks.audit import repeats
     from sslbench.experiment.checks.forecast import recorded_forecast
 
     forecast = recorded_forecast(trace)
-    if forecast is None or repeats(audit, sentences):
+    if forecast is None or "guard" in trace or repeats(audit, sentences):
         return []
     method_right, model_right = (
         f"{100 * share:.1f} %" for share in (forecast.taught_right, forecast.model_right)

@@ -151,6 +151,15 @@ class TaggerBase(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
             raise UserError("the labels are no texts: a file cannot hold them", hint="pickle it")
         self._trained.save(path)
 
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn may give: sentences of texts or dicts, which are no table."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = tags.input_tags.dict = True
+        tags.target_tags.required = False
+        tags.no_validation = True
+        return tags
+
     def __getstate__(self) -> dict[str, Any]:
         """Without what only `save` needs: it refers to all data of the training."""
         return {**super().__getstate__(), "_trained": None}

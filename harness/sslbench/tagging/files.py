@@ -117,7 +117,7 @@ class FileTagger(ScoredTagger):
 
     def _raw(self, blocks: Iterator[bytes]) -> Iterator[Corpus]:
         self._check_words_only("raw text")
-        self.columns = columns = self._tagger.columns
+        self.columns = columns = self._tagger.needed
         task = self._tagger.corpus.task if self._tagger.corpus else ""
         for sentences in raw_parts(blocks, self.split or default_split(task), self.name):
             yield corpus_of(sentences, columns)

@@ -110,7 +110,7 @@ class ImportTagger(ScoredTagger):
         self.columns = ("word", "label") if labeled else ("word",)
 
     def _corpus(self, items: Sequence[Item], labeled: bool) -> Corpus:
-        columns = {self._tagger.columns[0]: [item.words for item in items]}
+        columns = {self._tagger.needed[0]: [item.words for item in items]}
         if labeled:
             columns["label"] = [item.labels or [] for item in items]
         return Corpus.from_sentences(columns)

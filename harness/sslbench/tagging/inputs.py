@@ -72,7 +72,7 @@ class TableInput:
         """Layout and columns: those of the training file, with or without label, or those given."""
         trained = self.columns or _trained(self.tagger).columns
         without = tuple(name for name in trained if name != "label")
-        options = [trained] if self.columns else [trained, without]
+        options = [trained] if self.columns else [trained, without, self.tagger.needed]
         widths = [len(each) for each in options]
         layout = find_layout(text, widths, self.name, self.reading, False)
         if layout is None:
@@ -85,7 +85,7 @@ class TableInput:
             if width not in widths and not self.columns:
                 raise self._strange(width, trained)
             layout = Layout(width if width in widths else len(trained))
-        return layout, trained if layout.width == len(trained) else without
+        return layout, next((each for each in options if len(each) == layout.width), without)
 
     def _named(self, layout: Layout) -> tuple[str, ...]:
         if self.columns:

@@ -57,7 +57,7 @@ class ScoredTagger:
 
     def _check_words_only(self, what: str) -> None:
         """UserError for a tagger that reads more than words, which a text does not have."""
-        columns = self._tagger.columns
+        columns = self._tagger.needed
         if len(columns) != 1:
             message = f"the tagger reads {', '.join(columns)} of a token, {what} has words only"
             hint = "give a file with these columns, or another tagger"

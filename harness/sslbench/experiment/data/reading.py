@@ -60,8 +60,8 @@ def conllu_fields(columns: Sequence[str]) -> dict[str, str]:
 
 
 def is_conllu(file: Path) -> bool:
-    """Whether the name of a file is that of a CoNLL-U file."""
-    return file.name.lower().removesuffix(".gz").endswith(".conllu")
+    """Whether the name of a file is that of a CoNLL-U file, or of its elder CoNLL-X."""
+    return file.name.lower().removesuffix(".gz").endswith((".conllu", ".conllx"))
 
 
 def columns_in(file: Path, columns: Sequence[str], reading: Reading) -> tuple[str, ...]:

@@ -45,7 +45,10 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
     "dev": ("dev", "devel", "development", "valid", "validation", "val", "testa"),
     "test": ("test", "testing", "testb", "tst"),
 }
-SUFFIXES = (".conll", ".conllu", ".txt", ".tsv", ".csv", ".iob", ".iob2", ".bio", ".gz", *KINDS)
+SUFFIXES = (
+    *(".conll", ".conllu", ".conllx", ".txt", ".tsv", ".csv", ".iob", ".iob2", ".bio", ".gz"),
+    *KINDS,
+)
 CUT_STREAM = 0x75736572  # seed of the permutation that holds out test sentences
 TEST_SHARE = 5
 READING = Reading()  # nothing is said

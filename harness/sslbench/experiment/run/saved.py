@@ -15,7 +15,7 @@ import numpy as np
 
 from sslbench.engine.checked import part_of
 from sslbench.engine.corpus import Column, Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
-from sslbench.engine.corpus.tokens import Token, sentence_lists
+from sslbench.engine.corpus.tokens import Token, corpus_of, sentence_lists
 from sslbench.engine.crf import BatchPotentials, ChainCRF, add_facts, read_model
 from sslbench.engine.crf.quick import FEW, quick_encoder, quick_potentials
 from sslbench.engine.crf.restoring import RESTORE
@@ -158,6 +158,17 @@ class SavedTagger:
         trained = ("word",) if self.corpus is None else self.corpus.columns
         return tuple(name for name in trained if name not in ("label", "_"))
 
+    @lazy
+    def needed(self) -> tuple[str, ...]:
+        """The columns without which it cannot tag: ("word",) if the word is enough, else all."""
+        if "word" not in self.columns or len(self.columns) == 1:
+            return self.columns
+        try:
+            self.tag(corpus_of([["word"]], ["word"]))
+        except UserError:  # a column is missing
+            return self.columns
+        return ("word",)
+
     def predict(self, sentences: Iterable[Iterable[Token]]) -> list[list[str]]:
         """A label for each token, in the scheme of the training file.
 
@@ -211,7 +222,8 @@ class SavedTagger:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is made again in milliseconds."""
-        return {name: value for name, value in vars(self).items() if name != "_quick_encoder"}
+        made = ("_quick_encoder", "needed")
+        return {name: value for name, value in vars(self).items() if name not in made}
 
     def texts(self, corpus: Corpus, codes: I32) -> list[str]:
         """The label of each token as text, in the scheme of the training file; codes: int32[N]."""
