@@ -15,10 +15,12 @@ from click.testing import CliRunner
 
 import sslbench
 from sslbench.choosing import Candidate, Choice, _fitting, _Search
+from sslbench.choosing import choose as choose_method
 from sslbench.cli import cli
 from sslbench.cli.options import DURATION
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.planning.published import Line, mean_gains
+from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import RunRequest
 from sslbench.plugins import registry
 from sslbench.report.two_runs import RunComparison
@@ -63,6 +65,17 @@ def test_an_answer_and_a_tagger(tmp_path: Path) -> None:
     assert tagger.columns == ("word",)
     again = choose(folder, *only)
     assert again.splitlines()[-3:] == shown.splitlines()[-3:]  # the runs are in the store
+
+
+def test_all_is_no_method(tmp_path: Path) -> None:
+    folder = write(tmp_path / "mine", "train", "unlabeled")
+    rows = choose(folder, "--featurizer", "basic", "--method", "all", "--budget", "1s")
+    assert "jess_cm" in rows
+    assert not any(line.startswith("all ") for line in rows.splitlines())
+    with pytest.raises(sslbench.UserError, match="no method 'self_trainin'"):
+        choose_method(
+            RunRequest(("self_trainin",), data=str(folder)), budget=1, store=Store(tmp_path)
+        )
 
 
 def test_without_unlabeled_text_features_are_compared(tmp_path: Path) -> None:

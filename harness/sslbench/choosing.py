@@ -163,8 +163,8 @@ def choose(
 
     Parameters
     ----------
-    request: data, columns, folds and threads; its methods are those to compare, () = all that fit;
-        its featurizer, if it has one, is the only one.
+    request: data, columns, folds and threads; its methods are those to compare, () and "all" =
+        all that fit; its featurizer, if it has one, is the only one.
     budget: seconds; a run that has begun may take half of what is left. The methods with the
         largest published gain per CPU second come first.
     keeps: the caller trains the choice on everything afterwards; time for that is held back.
@@ -175,6 +175,7 @@ def choose(
     UserError: the data cannot be read, or no features could be trained on.
     """
     plugins = registry()
+    named = [plugins.method(name).name for name in request.methods if name != "all"]
     baseline = next(name for name, info in plugins.methods.items() if info.baseline)
     first = replace(request, method=(baseline,))
     (task,) = plan(first, store=None, plugins=plugins, notice=notice)
@@ -194,10 +195,12 @@ def choose(
     best, baseline_record = next(iter(choice.tried.items()))
     search.least = baseline_record.wall_s
     search.try_half(best)
-    methods = request.methods or _fitting(plugins, dataset, task.spec.model)
+    methods = _fitting(plugins, dataset, task.spec.model)
+    if named and "all" not in request.methods:
+        methods = named
     if dataset.external is None:
         notice("no file of unlabeled text: only features are compared")
-        methods = ()
+        methods = []
     search.try_all([Candidate(name, best.featurizer) for name in methods if name != baseline])
     groups = witnesses(baseline_record, dataset)
     for candidate, record in choice.tried.items():
