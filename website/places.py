@@ -29,7 +29,7 @@ def places() -> dict[str, str]:
     """Path on the site of each file of the repository that the site has."""
     files = dict(ELSEWHERE)
     for path in sorted((ROOT / "replications").rglob("*")):
-        if path.suffix in {".md", ".svg"}:
+        if path.suffix in {".md", ".svg"} or path.name == "claims.csv":
             name = path.relative_to(ROOT).as_posix()
             files[name] = name
     boards = ROOT / "leaderboards"

@@ -33,14 +33,17 @@ _SHARES = {
 
 
 def interval_of_metric(
-    metric: str, ours: Sequence[RunRecord], theirs: Sequence[RunRecord] = ()
+    metric: str, ours: Sequence[RunRecord], theirs: Sequence[RunRecord] = (), their_metric: str = ""
 ) -> tuple[float, float, float]:
     """Mean of a metric over runs, less its mean over others, with the ends of its interval.
 
     theirs: a run for each of `ours`, on the same draw. Runs on several datasets have the mean over
-    datasets and an interval over these. UserError without the metric, or if there is one number in
-    all.
+    datasets and an interval over these. their_metric: of these, if it is another one; then the
+    interval is over draws. UserError without the metric, or if there is one number in all.
     """
+    if their_metric not in ("", metric):
+        first, second = metric_values(ours, metric), metric_values(theirs, their_metric)
+        return _of_mean((first.mean(axis=1) - second.mean(axis=1))[:, None])
     sides = [side for side in (ours, theirs) if side]
     names = [list(dict.fromkeys(record.spec.dataset for record in side)) for side in sides]
     if len(names[0]) > 1:

@@ -27,8 +27,8 @@ from sslbench.experiment.request.words import in_words
 from sslbench.report.intervals import COUNTS, interval_of_metric, interval_of_sd, metric_values
 
 #: agrees: our interval lies within the margin around the printed number.  differs: outside of it.
-#: undecided: it crosses the margin.  open: we have no value.
-Verdict = Literal["agrees", "undecided", "differs", "open"]
+#: undecided: it crosses the margin.  not comparable: ours is of other data.  open: there is none.
+Verdict = Literal["agrees", "undecided", "differs", "not comparable", "open"]
 COUNT = "count"
 _SD = "sd "
 _NUMBER = re.compile(r"[+-]?[\d,]*\.?\d+")
@@ -126,9 +126,14 @@ def number(text: str) -> float:
 
 
 def verdict(line: Line) -> Verdict:
-    """What our interval says about the printed number, by the margin of the line."""
+    """What our interval says about the printed number, by the margin of the line.
+
+    What runs on other data say is a sign or an order: see `sslbench.report.claims`.
+    """
     if not line.ours:
         return "open"
+    if line.data == "stand-in":
+        return "not comparable"
     low, high = (number(text or line.ours) for text in (line.low, line.high))
     printed, margin = number(line.printed), number(line.margin or "0")
     if printed - margin <= low and high <= printed + margin:
