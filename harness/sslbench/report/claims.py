@@ -146,7 +146,7 @@ def _ours(
         return ()
     first, second = ([records[run_id] for run_id in ids] for ids in sides)
     try:
-        ends = interval_of_metric(line.metric, first, second, other.metric)
+        ends = interval_of_metric(line.metric, first, second, their_metric=other.metric)
     except UserError:  # on other draws
         return ()
     value, low, high = (round(sign * end, 2) for end in ends)

@@ -33,7 +33,11 @@ _SHARES = {
 
 
 def interval_of_metric(
-    metric: str, ours: Sequence[RunRecord], theirs: Sequence[RunRecord] = (), their_metric: str = ""
+    metric: str,
+    ours: Sequence[RunRecord],
+    theirs: Sequence[RunRecord] = (),
+    *,
+    their_metric: str = "",
 ) -> tuple[float, float, float]:
     """Mean of a metric over runs, less its mean over others, with the ends of its interval.
 
