@@ -75,7 +75,11 @@ def test_verdicts(signs: str, expected: str) -> None:
 
 def ledger(**runs: list[RunRecord]) -> tuple[list[Line], dict[str, RunRecord]]:
     """Lines of a table with the columns "one" and "two"; methods are rows, printed 80, 81, ..."""
-    blank: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {"paper": "A 2000", "data": "same", "verdict": "open"}
+    blank: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {
+        "paper": "A 2000",
+        "data": "same",
+        "verdict": "open",
+    }
     lines = [
         Line(
             **blank

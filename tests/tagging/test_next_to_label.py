@@ -4,33 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
-from scipy import stats
 
 from sslbench.cli import cli
 from sslbench.engine.errors import UserError
 from sslbench.experiment.request.request import TrainRequest
 from sslbench.experiment.run.saved import TrainedTagger, train_tagger
-from sslbench.tagging.next_to_label import next_to_label, total_entropies, uncertain_and_unlike
-
-
-def test_total_entropies_are_sums_over_tokens() -> None:
-    marginals = np.array([[1.0, 0.0], [0.5, 0.5], [0.2, 0.8]])
-    got = total_entropies(marginals, np.array([0, 2, 2, 3]))
-    single = [stats.entropy(row) for row in marginals]
-    np.testing.assert_allclose(got, [single[0] + single[1], 0.0, single[2]])
-
-
-def test_a_sentence_like_one_that_is_chosen_waits() -> None:
-    uncertainty = np.array([1.0, 3.0, 2.9, 0.5])
-    similarity = np.eye(4)
-    similarity[1, 2] = similarity[2, 1] = 0.9
-    assert uncertain_and_unlike(uncertainty, np.eye(4), 2).tolist() == [1, 2]
-    assert uncertain_and_unlike(uncertainty, similarity, 2).tolist() == [0, 1]
-    assert uncertain_and_unlike(uncertainty, similarity, 3).tolist() == [0, 1, 3]
-    assert uncertain_and_unlike(uncertainty, np.ones((4, 4)), 9).tolist() == [0, 1, 2, 3]
+from sslbench.tagging.next_to_label import next_to_label
 
 
 def trained(folder: Path, unlabeled: str | None) -> TrainedTagger:

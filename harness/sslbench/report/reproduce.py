@@ -53,6 +53,8 @@ class Commands:
             words += ["--tune-seed", str(protocol.tune_seed)]
         if not isinstance(protocol.tune_by, msgspec.UnsetType):
             words += ["--tune-by", protocol.tune_by]
+        if not isinstance(protocol.labeled_by, msgspec.UnsetType):
+            words += ["--labeled-by", protocol.labeled_by]
         if protocol.folds:
             words += ["--folds", str(protocol.folds)]
         registered = spec.data.columns is None

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
-from sslbench.engine.corpus import ChainedShards, CorpusShards, HeadShards, HeadTokens, Shards
+from sslbench.engine.corpus import (
+    ChainedShards,
+    Corpus,
+    CorpusShards,
+    HeadShards,
+    HeadTokens,
+    Shards,
+)
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I32, I64
 from sslbench.experiment.data import Dataset
@@ -17,7 +25,7 @@ from sslbench.experiment.inputs.folding import Fold, grouped_folds
 from sslbench.experiment.inputs.problem import Problem, relabeled
 from sslbench.experiment.records.record import FoldBy, ProtocolSpec, RunSpec
 from sslbench.experiment.records.trials import TUNING_FOLDS
-from sslbench.experiment.request.request import TextSource
+from sslbench.experiment.request.request import LabeledBy, TextSource
 
 # Makes the sample's random numbers independent of the others of a seed. It is part of the protocol:
 # changing it changes every labeled sample.
@@ -137,7 +145,19 @@ def _in_order(dataset: Dataset, protocol: ProtocolSpec) -> tuple[I64, I64]:
     n_train = dataset.splits["train"].n_sentences
     order = draw_order(n_train, protocol.seed)
     n_labeled = labeled_size(protocol.labeled, n_train)
+    if protocol.labeled_by is not msgspec.UNSET:
+        train = dataset.splits["train"]
+        order = _chosen(train, protocol.seed, n_labeled, protocol.labeled_by)
     return order[:n_labeled], order[n_labeled:]
+
+
+@lru_cache(maxsize=1)  # a run asks several times
+def _chosen(train: Corpus, seed: int, n: int, by: LabeledBy) -> I64:
+    """int64[S]: the sentences in the order of the draw, the labeled ones first."""
+    from sslbench.experiment.inputs.labeled_by import chosen_order  # imports numba
+
+    order = chosen_order(train, draw_order(train.n_sentences, seed), n, by)
+    return np.concatenate([order[:n][draw_order(n, seed)], order[n:]])  # folds have both kinds
 
 
 def _with_dev(dataset: Dataset, protocol: ProtocolSpec, drawn: I64, hidden: I64) -> Draw:

@@ -227,6 +227,8 @@ class _Planner:
             tune=tune,
             tune_cpu=request.tune_cpu,
         )
+        if request.labeled_by is not None:
+            protocol = msgspec.structs.replace(protocol, labeled_by=request.labeled_by)
         if self.loaded is None and request.text is not None:
             protocol = msgspec.structs.replace(protocol, text=request.text)
         if request.tune_seed is not None and protocol.tuned:

@@ -15,7 +15,7 @@ import numpy as np
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.records.trials import TuningSpent
-from sslbench.experiment.request.request import TextSource
+from sslbench.experiment.request.request import LabeledBy, TextSource
 
 if TYPE_CHECKING:
     from sslbench.engine.types import I32, I64
@@ -96,6 +96,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tune_by: unset (and left out of the identity) = development data, see `experiment.run.trials`.
     fold_by: what folds of the labeled sample keep together, see `experiment.inputs.folding`; unset
         (and left out of the identity) = nothing: folds are of random sentences.
+    labeled_by: how the second half of the labeled sample is chosen, see
+        `experiment.inputs.labeled_by`; unset (and left out of the identity) = at random.
     """
 
     labeled: int | str = "all"
@@ -108,6 +110,7 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tune_seed: int | msgspec.UnsetType = msgspec.UNSET
     tune_by: Literal["cv", "cv-full"] | msgspec.UnsetType = msgspec.UNSET
     fold_by: FoldBy | msgspec.UnsetType = msgspec.UNSET
+    labeled_by: LabeledBy | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def tuned(self) -> bool:
@@ -141,7 +144,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The labeled sample in words, and whether it is cut into folds."""
         by = "" if self.fold_by is msgspec.UNSET else f" by {self.fold_by}"
         folds = f", {self.folds} folds{by}" if self.folds else ""
-        return f"labeled {self.labeled}{folds}"
+        chosen = "" if self.labeled_by is msgspec.UNSET else f" by {self.labeled_by}"
+        return f"labeled {self.labeled}{chosen}{folds}"
 
     def describe_text(self) -> str:
         """Origin and amount of the unlabeled text in words."""

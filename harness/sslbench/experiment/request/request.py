@@ -27,6 +27,7 @@ from sslbench.experiment.request.parameters import (
 SchemeName = Literal["IOB1", "IOB2", "IOBES", "BMES", "BILOU", "BMEWO", "plain"]
 TextSource = Literal["rest", "external", "all"]
 TuneBy = Literal["dev", "cv", "cv-full"]
+LabeledBy = Literal["uncertainty", "diversity"]
 Reuse = Literal["current", "verified", "stale"]
 Names = str | Sequence[str]
 PathLike = str | os.PathLike[str]
@@ -215,6 +216,12 @@ class Draws(_Checked):
         "Tune on the draw of this seed. Default: on that of each run.",
         least=0,
         most=MAX_SEED,
+    )
+    labeled_by: LabeledBy | None = parameter(
+        None,
+        "Choose the second half of the labeled sentences as for an annotator: uncertainty = those"
+        " that a supervised CRF of the first half is uncertain of, diversity = those unlike the"
+        " others. Default: at random, as the first half.",
     )
     folds: int = parameter(
         0,
