@@ -235,6 +235,8 @@ def test_ranks_over_datasets_against_a_count_by_hand(shown: Board) -> None:
     assert [line.group for line in view.lines] == ["a", "b", "c"]  # always in the same order
     assert (better.cpu_s, base.cpu_s, worse.cpu_s) == pytest.approx((10.0, 1.0, 5.0))
     assert front(view) == ["supervised", "better"]
+    cheap = replace(view, lines=[better, base, replace(worse, cpu_s=0.5)])
+    assert front(cheap) == front(view), "what is below the baseline is no bargain"
     head, rows = pairs_table(view)
     assert head == ["method", "better", "supervised", "worse"]
     n = len(view.columns)

@@ -313,10 +313,13 @@ def _priced(view: Overview) -> list[tuple[float, float, str]]:
 
 
 def front(view: Overview) -> list[str]:
-    """Names of the lines that no other one beats in both gain and cost, cheapest first."""
+    """Names of the lines that no other one beats in both gain and cost, cheapest first.
+
+    What is below the baseline is no bargain, however cheap.
+    """
     best, names = -math.inf, list[str]()
     for _, gain, name in sorted(_priced(view), key=lambda each: (each[0], -each[1])):
-        if gain > best:
+        if gain > best and gain >= 0:
             best, names = gain, [*names, name]
     return names
 
