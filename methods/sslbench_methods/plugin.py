@@ -33,46 +33,46 @@ self_training self_training:SelfTraining 2.5
 selective_self_training selective_self_training:SelectiveSelfTraining 3
     self-training on the tokens that the model is sure of, all labels of others
     {ZHANG_2021}; {CASCANTE_2021}
-jess_cm jess_cm.method:JessCM 6
+jess_cm jess_cm.method:JessCM 7.0
     conditional random field whose potentials embed one HMM per template
     {SUZUKI_2008}
-graph_self_training graph_self_training.method:GraphSelfTraining 3
+graph_self_training graph_self_training.method:GraphSelfTraining 4.1
     self-training on posteriors smoothed over a graph of similar trigrams
     {SUBRAMANYA_2010}, algorithm 1
-type_self_training graph_self_training.method:TypeSelfTraining 2.8
+type_self_training graph_self_training.method:TypeSelfTraining 2.9
     self-training on posteriors averaged by trigram: the same without the graph
     {SUBRAMANYA_2010}, section 6
-graph_lift graph_lift.method:GraphLift 4.3
+graph_lift graph_lift.method:GraphLift 3.5
     self-training that decodes with a graph's lift over base rates
     sslbench's own, after {SUBRAMANYA_2010}
-virtual_evidence virtual_evidence.method:VirtualEvidenceTraining 7.4
+virtual_evidence virtual_evidence.method:VirtualEvidenceTraining 4.9
     conditional random field that agrees with labels propagated on a graph
     {ZENG_2013}, equations 4 to 6
-graph_propagation graph_pr.propagation:GraphPropagation 1
+graph_propagation graph_pr.propagation:GraphPropagation 0.7
     labels spread over a graph of similar trigrams, without a sequence model
     {HE_2013}, equation 22 (baseline GP)
-gp_crf graph_pr.gp_crf:GraphPropagationCRF 9
+gp_crf graph_pr.gp_crf:GraphPropagationCRF 5.5
     conditional random field trained on labels spread over a graph
     {HE_2013} (baseline GP to CRF)
-graph_pr graph_pr.method:GraphPR 4.8
+graph_pr graph_pr.method:GraphPR 7.4
     conditional random field with posteriors regularized over a graph, by EM
     {HE_2013}
-pr1 graph_pr.method:PR1 3.1
+pr1 graph_pr.method:PR1 6.3
     graph_pr after its first round
     {HE_2013} (variant PR1)
-pipeline_st chinese.pipeline_st:PipelineST 0.7
+pipeline_st chinese.pipeline_st:PipelineST 0.4
     Chinese words: segment, then tag, by templates of its own (takes no featurizer)
     {ZENG_2013}, Baseline I (the templates are sslbench's own)
-cluster_features chinese.cluster_features:ClusterFeatures 1.4
+cluster_features chinese.cluster_features:ClusterFeatures 0.6
     pipeline_st with features from automatically analyzed text (a re-interpretation)
     {WANG_2011}
-entropy_regularization entropy_regularization.method:EntropyRegularization 1.9
+entropy_regularization entropy_regularization.method:EntropyRegularization 2.0
     conditional random field that is also sure of the unlabeled sentences
     {JIAO_2006}, equation 3
 brown_clusters brown_clusters.method:BrownClustersCRF 1.3
     supervised, with Brown clusters of the words of all text as features
     {BROWN_1992}; {TURIAN_2010}
-word_vectors word_vectors.method:WordVectorsCRF 1.6
+word_vectors word_vectors.method:WordVectorsCRF 1.5
     supervised, with vectors of words as features: of a file, or of all text
     {TURIAN_2010}; {LEVY_2014}
 encoder encoder.method:EncoderCRF 10
@@ -81,13 +81,13 @@ encoder encoder.method:EncoderCRF 10
 adaptive_pretraining adaptive_pretraining:AdaptivePretraining 2
     a pretrained network guesses masked words of the text, then learns the labels
     {GURURANGAN_2020}
-tri_training tri_training.method:TriTraining 12
+tri_training tri_training.method:TriTraining 9.0
     three taggers from bootstrap samples: two teach the third where they agree
     {ZHOU_2005}; {SOGAARD_2010}
-hybrid hybrid.method:Hybrid 13
+hybrid hybrid.method:Hybrid 12.0
     log-linear mixture of conditional and generative models of parts of the features
     {SUZUKI_2007}
-generalized_expectation generalized_expectation.method:GeneralizedExpectation 1.7
+generalized_expectation generalized_expectation.method:GeneralizedExpectation 1.3
     conditional random field that gives attributes of unlabeled text their labels
     {MANN_2010}
 aso_semi aso_semi.method:AsoCRF 4.8

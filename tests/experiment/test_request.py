@@ -24,14 +24,14 @@ SHARED = [
     "weak_sources",
 ]
 RUN = [
-    *("seeds", "folds", "tune_seed", "store"),
+    *("seeds", "folds", "tune_seed", "labeled_by", "store"),
     *("jobs", "timeout", "memory", "retry", "reuse", "executor"),
 ]
 #: option of a parameter whose name is not that of the option
 SPELLED = {"params": "set", "text_features": "with", "weak_sources": "weak", "seeds": "seed"}
 #: keys of a table of a suite that are options of `sslbench run`
 SUITE = [
-    *("text", "folds", "tune", "tune_cpu", "tune_seed", "tune_by"),
+    *("text", "folds", "tune", "tune_cpu", "tune_seed", "tune_by", "labeled_by"),
     *("set", "with", "guard", "preset", "featurizer", "model"),
 ]
 OWN_KEYS = ["datasets", "methods", "without", "variant", "labeled", "unlabeled", "seeds"]
