@@ -19,8 +19,9 @@ FILES = [
     for package in (sslbench, sslbench_methods, sslbench_datasets)
     for file in sorted(Path(str(package.__file__)).parent.rglob("*.py"))
 ]
-#: None in place of a module: its import fails. psutil needs one of them where it is not on Windows
-WITHOUT = f"import psutil, sys; sys.modules.update(dict.fromkeys({UNIX!r}))"
+#: None in place of a module: its import fails. psutil needs one of them where it is not on Windows.
+#: There are no numbers of users, either: a folder that a group can write to is not looked at
+WITHOUT = f"import os, psutil, sys; sys.modules.update(dict.fromkeys({UNIX!r})); del os.getuid"
 
 
 def at_import(body: list[ast.stmt]) -> Iterator[str]:
