@@ -120,7 +120,7 @@ def test_methods_of_the_largest_published_gain_per_second_come_first() -> None:
 
 def test_gains_are_means_over_datasets(tmp_path: Path) -> None:
     head = ",".join(Line.__struct_fields__)
-    cell = "{},,100,,rest,0,{},{},,basic,,crf1,x,{},3,{},.1,no,1"
+    cell = "{},,100,,rest,0,{},{},,basic,,crf1,x,{},0={},no,1"
     rows = [
         cell.format("a", "no tuning", "base", "f1", 0.5),
         cell.format("a", "no tuning", "mine", "f1", 0.6),

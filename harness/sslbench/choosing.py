@@ -195,9 +195,8 @@ def choose(
     best, baseline_record = next(iter(choice.tried.items()))
     search.least = baseline_record.wall_s
     search.try_half(best)
-    methods = _fitting(plugins, dataset, task.spec.model)
-    if named and "all" not in request.methods:
-        methods = named
+    every = not named or "all" in request.methods
+    methods = _fitting(plugins, dataset, task.spec.model) if every else named
     if dataset.external is None:
         notice("no file of unlabeled text: only features are compared")
         methods = []

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from scipy import stats
 
 from sslbench.cli import cli
-from sslbench.engine.corpus import Column, Corpus
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I64
 from sslbench.experiment.data import Dataset
@@ -22,6 +22,7 @@ from sslbench.experiment.inputs.labeled_by import (
     uncertain_and_unlike,
 )
 from sslbench.experiment.inputs.protocol import draw, draw_order, fold_draws, rest_of_train
+from sslbench.experiment.planning.published import results_text
 from sslbench.experiment.records.record import ProtocolSpec
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import LabeledBy
@@ -50,7 +51,7 @@ def test_a_sentence_like_one_that_is_chosen_waits() -> None:
 
 def test_what_is_known_counts_as_chosen() -> None:
     similarity = np.eye(4)
-    similarity[0, 2] = similarity[2, 0] = 0.9  # the known one is like the second that is open
+    similarity[0, 2] = similarity[2, 0] = 0.9  # the known one, and the second of the others
     got = uncertain_and_unlike(np.array([1.0, 3.0, 2.0]), similarity, 2, range(1))
     assert got.tolist() == [0, 2]
 
@@ -112,9 +113,28 @@ def test_draws_folds_and_text(by: LabeledBy) -> None:
     assert all(0 < len(part & first) < len(part) for part in held), "a fold has both halves"
 
 
-def test_two_sentences_have_no_second_half() -> None:
-    with pytest.raises(UserError, match="1 labeled sentences: the second half is chosen"):
-        chosen_order(TEXT, draw_order(120, 0), 1, "uncertainty")
+@pytest.mark.parametrize("n", [0, 1, 120])
+def test_there_must_be_a_half_to_choose(n: int) -> None:
+    with pytest.raises(UserError, match=f"{n} of 120 sentences are labeled: none can be chosen"):
+        chosen_order(TEXT, draw_order(120, 0), n, "diversity")
+
+
+@pytest.mark.parametrize("labeled", ["all", "1"])
+def test_the_command_says_so_before_it_runs(labeled: str, tmp_path: Path) -> None:
+    words = ["run", "--method", "supervised", "--dataset", "synth", "--labeled", labeled]
+    words += ["--labeled-by", "diversity", "--store", str(tmp_path / "runs")]
+    result = CliRunner().invoke(cli, words)
+    assert f"--labeled-by diversity with {labeled} labeled" in result.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_weak_labels_are_not_read() -> None:
+    order = draw_order(120, 5)
+    weak = Column(Vocabulary(["N", ""]), np.zeros(TEXT.n_tokens, dtype=np.int32))
+    columns = {"weak:gaz": weak, **{n: c for n, c in TEXT.columns.items() if n != "word"}}
+    other = Corpus({**columns, "word": TEXT.column("word")}, TEXT.offsets)
+    expected = chosen_order(TEXT, order, 20, "uncertainty").tolist()
+    assert chosen_order(other, order, 20, "uncertainty").tolist() == expected
 
 
 def test_the_command_gives_all_methods_the_same_sentences(tmp_path: Path) -> None:
@@ -123,5 +143,10 @@ def test_the_command_gives_all_methods_the_same_sentences(tmp_path: Path) -> Non
     result = CliRunner().invoke(cli, [*words, "--store", str(tmp_path)])
     assert result.exit_code == 0, result.output
     first, second = Store(tmp_path).records()
+    random = msgspec.structs.replace(first.spec.protocol, labeled_by=msgspec.UNSET)
+    spec = msgspec.structs.replace(first.spec, protocol=random)
+    other = msgspec.structs.replace(first, spec=spec)
+    lines = results_text([first, other]).splitlines()
+    assert len(lines) == 3, "published results of random and of chosen samples are one line"
     assert first.spec.protocol == second.spec.protocol
     assert first.spec.protocol.describe_labeled() == "labeled 20 by uncertainty"

@@ -133,6 +133,35 @@ def test_metrics_of_two_rounds_are_compared_over_draws() -> None:
     assert found.printed == 10
 
 
+def test_rows_that_are_gains_themselves() -> None:
+    lines, known = ledger(gain=[])
+    gain = Line(**{name: getattr(lines[0], name) for name in COLUMNS} | {"printed": "+.5"}
+                | {"ours": "1.00", "low": "0.50", "high": "1.50", "data": "stand-in"})  # fmt: skip
+    (found,) = differences(Claim("A 2000", "t", "it gains", gains=("gain",)), [gain], known)
+    assert (found.printed, found.ours, found.sign) == (0.5, 1.0, "same")
+
+
+def test_runs_that_cannot_be_compared_are_told() -> None:
+    base, better = ([record(name, seed) for seed in range(2)] for name in ("supervised", "better"))
+    lines, known = ledger(base=base, better=better)
+    claim = Claim("A 2000", "t", "", better=("better",), than=("base",), columns=("one",))
+    with pytest.raises(UserError, match="no record"):
+        differences(claim, lines, {})
+    wrong = [
+        Line(**{name: getattr(line, name) for name in COLUMNS} | {"metric": "recall"})
+        for line in lines
+    ]
+    with pytest.raises(UserError, match="no metric 'recall'"):
+        differences(claim, wrong, known)
+    both = f"{lines[2].runs} - {lines[0].runs}"
+    wrong = [
+        Line(**{name: getattr(line, name) for name in COLUMNS} | {"runs": both})
+        for line in lines[2:]
+    ]
+    with pytest.raises(UserError, match="a difference itself"):
+        differences(claim, [*lines[:2], *wrong], known)
+
+
 def test_a_claim_that_the_paper_does_not_make_is_refused(tmp_path: Path) -> None:
     lines, known = ledger(base=[], better=[])
     wrong = Claim("A 2000", "t", "no", better=("base",), than=("better",))

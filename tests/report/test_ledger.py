@@ -60,6 +60,12 @@ def test_verdicts(low: str, high: str, expected: str) -> None:
     assert verdict(line(ours="80", low=low, high=high)) == expected
 
 
+def test_values_on_other_data_are_not_comparable() -> None:
+    other = line(ours="80", low="79.9", high="80.1", data="stand-in")
+    assert verdict(other) == "not comparable"
+    assert verdict(line(data="stand-in")) == "open"
+
+
 def test_values_come_from_the_runs(tmp_path: Path) -> None:
     runs = [record("better", seed) for seed in range(5)]
     known = {run.run_id: run for run in runs}

@@ -68,7 +68,7 @@ def test_the_table_is_a_function_of_the_set_of_records_and_has_their_prices(tmp_
     assert results_text(records) == text
     path = tmp_path / "results.csv"
     path.write_text(text)
-    assert sum(int(line.runs) for line in read_results(path)) == len(records) - 3  # three failed
+    assert sum(len(line.by_run) for line in read_results(path)) == len(records) - 3  # three failed
     published, made = Prices(PublishedCosts(path)), Prices(Made(records))
     for record in records:
         assert published.of(record.spec) == made.of(record.spec)

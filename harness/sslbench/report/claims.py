@@ -26,7 +26,7 @@ from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.words import in_words
 from sslbench.report.intervals import interval_of_metric
-from sslbench.report.ledger import Line, number, read_ledger
+from sslbench.report.ledger import Line, number, read_ledger, runs_of
 from sslbench.report.render import markdown_table
 
 #: same, opposite: the interval has the printed sign, or the other one.  unclear: it contains 0.
@@ -140,15 +140,15 @@ def _points(line: Line) -> float:
 def _ours(
     line: Line, other: Line, records: Mapping[str, RunRecord], sign: int
 ) -> tuple[float, float, float] | tuple[()]:
-    """The difference of the runs of two lines, and its ends; () if there is none to measure."""
-    sides = [line.run_ids[0], other.run_ids[0]]
-    if not all(sides) or (sides[0] == sides[1] and line.metric == other.metric):
+    """The difference of the runs of two lines, and its ends; () if a line has none of its own."""
+    same = (line.runs, line.metric) == (other.runs, other.metric)
+    if same or not line.runs or not other.runs:
         return ()
-    first, second = ([records[run_id] for run_id in ids] for ids in sides)
-    try:
-        ends = interval_of_metric(line.metric, first, second, their_metric=other.metric)
-    except UserError:  # on other draws
-        return ()
+    (first, less), (second, more) = runs_of(line, records), runs_of(other, records)
+    if less or more:
+        where = f"{line.paper}, {line.table}, {line.row}, {line.column}"
+        raise UserError(f"{where}: a difference itself", hint="name such rows in gains")
+    ends = interval_of_metric(line.metric, first, second, their_metric=other.metric)
     value, low, high = (round(sign * end, 2) for end in ends)
     return value, min(low, high), max(low, high)
 
@@ -169,7 +169,7 @@ def verdict(found: Sequence[Difference]) -> str:
 
 
 def claims_page(tested: Mapping[Claim, Sequence[Difference]]) -> str:
-    """Markdown: the verdicts by paper, and each claim with its differences counted by sign."""
+    """Markdown: verdicts by paper, and for each claim the number of differences of each sign."""
     counts = {paper: Counter[str]() for paper in dict.fromkeys(claim.paper for claim in tested)}
     rows = []
     for claim, found in tested.items():
@@ -241,14 +241,19 @@ _HEAD = """\
 # What the papers claim, and what our runs say
 
 Made by `python -m sslbench.report.claims replications leaderboards/runs` from `claims.toml`, the
-ledger and the records. A claim says that one method is better than another; it is tested by each
-pair of numbers in which the paper prints that. *Same*: our difference has the printed sign, and its
-95 % interval over draws and sentences leaves out 0; *opposite*: it leaves out 0 on the other side;
-*unclear*: it contains 0; *none*: we have no two runs to compare. *Confirmed*: at least half of the
-measured differences are same, and none is opposite; *refuted*: the other way round. The intervals
-are those of single comparisons: of a hundred without a difference, five would be same or opposite.
-The sign is what is compared, since most runs are on other data than the paper's; the sizes are not
-comparable.
+ledger and the records. A claim says that one method is better than another. Each pair of numbers
+for which the paper prints such a difference is compared with our difference and its 95 % interval
+over draws and sentences:
+
+- *same*: our difference has the printed sign, and the interval leaves out 0;
+- *opposite*: our difference has the other sign, and the interval leaves out 0;
+- *unclear*: the interval contains 0;
+- *none*: we do not have two runs to compare.
+
+A claim is *confirmed* if at least half of the differences that we measured are "same" and none is
+"opposite". It is *refuted* if at least half are "opposite" and none is "same". Intervals are not
+corrected for their number: of a hundred differences that are really 0, about five would be "same"
+or "opposite". Only signs are compared, since most runs are on other data than the paper's.
 """
 
 

@@ -1,14 +1,15 @@
 """Rows and columns that somebody adds to a suite, beside the published results of the others.
 
-Published results are means over draws. Ranks, gains and tests are over families of datasets, which
-needs no more than these; the tests within a dataset need the records (`sslbench suite report`).
+Published results are scores of draws. Ranks, gains and tests over families of datasets need no more
+than their means over the draws of the suite; the tests within a dataset need the records (`sslbench
+suite report`).
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from statistics import fmean, median, stdev
 
@@ -66,9 +67,9 @@ def scores(added: Sequence[Cell], others: Sequence[Cell], published: PublishedLi
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in added:
         groups.setdefault((cell.line, cell.column), []).append(cell)
-    draws = {cell.column: len(group) for (_, _), group in groups.items() for cell in group}
+    seeds = {group[0].column: {cell.seed for cell in group} for group in groups.values()}
     ours = [_added(group) for group in groups.values()]
-    theirs = [_published(cell, draws[cell.column], published) for cell in others]
+    theirs = [_published(cell, seeds[cell.column], published) for cell in others]
     return [*ours, *(score for score in theirs if score is not None)]
 
 
@@ -77,42 +78,37 @@ def _added(cells: Sequence[Cell]) -> Score:
     good = [record for record in records if successful(record)]
     values = [record.score for record in good if record.score is not None]
     seconds = [cpu for record in good if (cpu := training_cpu_s(record)) is not None]
-    return Score(
-        **_shared(cells[0]),
-        source="added",
-        draws=len(good),
-        wanted=len(cells),
-        mean=fmean(values) if values else None,
-        sd=stdev(values) if len(values) > 1 else None,
-        cpu_s=median(seconds) if seconds else None,
-    )
+    return _score(cells[0], "added", values, len(cells), median(seconds) if seconds else None)
 
 
-def _published(cell: Cell, wanted: int, published: PublishedLines) -> Score | None:
+def _published(cell: Cell, seeds: Set[int], published: PublishedLines) -> Score | None:
+    """Of the draws of a suite alone: a line has those of all suites with the same settings."""
     line = published.of(cell.spec, cell.task.metric, cell.by_text)
     if line is None:
         return None
-    return Score(
-        **_shared(cell),
-        source="published",
-        draws=int(line.runs),
-        wanted=wanted,
-        mean=float(line.mean),
-        sd=float(line.sd) if line.sd else None,
-        cpu_s=float(line.cpu_s) if line.cpu_s else None,
-    )
+    values = [score for seed, score in line.by_run if seed in seeds]
+    return _score(cell, "published", values, len(seeds), float(line.cpu_s) if line.cpu_s else None)
 
 
-def _shared(cell: Cell) -> dict[str, str]:
+def _score(
+    cell: Cell, source: str, values: Sequence[float], wanted: int, cpu_s: float | None
+) -> Score:
+    """values: the metric of each draw."""
     protocol = cell.spec.protocol
-    return {
-        "column": cell.column,
-        "line": cell.line,
-        "dataset": cell.spec.dataset,
-        "labeled": str(protocol.labeled),
-        "protocol": protocol.describe(),
-        "metric": cell.task.metric,
-    }
+    return Score(
+        column=cell.column,
+        line=cell.line,
+        dataset=cell.spec.dataset,
+        labeled=str(protocol.labeled),
+        protocol=protocol.describe(),
+        metric=cell.task.metric,
+        source=source,
+        draws=len(values),
+        wanted=wanted,
+        mean=fmean(values) if values else None,
+        sd=stdev(values) if len(values) > 1 else None,
+        cpu_s=cpu_s,
+    )
 
 
 @dataclass(frozen=True)

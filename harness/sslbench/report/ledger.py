@@ -141,19 +141,27 @@ def verdict(line: Line) -> Verdict:
     return "undecided" if low <= printed + margin and high >= printed - margin else "differs"
 
 
+def runs_of(
+    line: Line, records: Mapping[str, RunRecord]
+) -> tuple[list[RunRecord], list[RunRecord]]:
+    """The runs of a line, and those that are subtracted; UserError if one is missing."""
+    ours, theirs = line.run_ids
+    missing = [run_id for run_id in (*ours, *theirs) if run_id not in records]
+    if missing:
+        raise UserError(f"{line.paper}, {line.table}, {line.row}: no record {', '.join(missing)}")
+    return [records[run_id] for run_id in ours], [records[run_id] for run_id in theirs]
+
+
 def filled(line: Line, records: Mapping[str, RunRecord]) -> Line:
     """The line with the value, interval and verdict of its runs; as it is if its metric is COUNT.
 
     UserError if a run is missing.
     """
-    ours, theirs = line.run_ids
+    ours, theirs = runs_of(line, records)
     if not ours or line.metric == COUNT:
         return line
-    missing = [run_id for run_id in (*ours, *theirs) if run_id not in records]
-    if missing:
-        raise UserError(f"{line.paper}, {line.table}, {line.row}: no record {', '.join(missing)}")
     metric = line.metric.removeprefix(_SD)
-    sides = [[records[run_id] for run_id in ids] for ids in (ours, theirs) if ids]
+    sides = [side for side in (ours, theirs) if side]
     if metric != line.metric:
         interval = np.array(interval_of_sd(metric_values(sides[0], metric)))
     else:

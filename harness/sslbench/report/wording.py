@@ -58,10 +58,14 @@ def power(table: Table) -> str:
     lines = []
     if seen:
         few = min(row.draws for row in table.rows if row.paired)
-        amount = f"{min(seen):.2f}" if len(seen) == 1 else f"{min(seen):.2f} to {max(seen):.2f}"
+        amount = f"{min(seen):.2f}"
+        if len(seen) > 1:
+            amount += f" to {max(seen):.2f} points, depending on the method"
+        else:
+            amount += " points"
         lines.append(
-            f"Power: four times in five the test of the methods sees a difference from {base} of"
-            f" {amount} points (before Holm's correction), smaller ones less often."
+            f"Power: the test of the methods finds a difference from {base} with probability 0.8"
+            f" if it is {amount} (before Holm's correction)."
         )
         if few <= FEW_DRAWS:
             lines.append(

@@ -60,7 +60,7 @@ def conllu_fields(columns: Sequence[str]) -> dict[str, str]:
 
 
 def is_conllu(file: Path) -> bool:
-    """Whether the name of a file is that of a CoNLL-U file, or of its elder CoNLL-X."""
+    """Whether the name of a file says CoNLL-U, or CoNLL-X: both have ten fields."""
     return file.name.lower().removesuffix(".gz").endswith((".conllu", ".conllx"))
 
 

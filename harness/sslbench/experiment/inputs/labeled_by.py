@@ -1,10 +1,9 @@
-"""Which sentences of train are labeled, where they are chosen and not drawn at random.
+"""Labeled samples whose second half is chosen, as an active learner chooses it.
 
-The first half of a labeled sample is random. The others are chosen from the next sentences of the
-draw, at most `POOL`, as an annotator would be asked for them: those that a supervised CRF of the
-first half is uncertain of, or those that are unlike the sentences that are labeled. The choice is a
-property of the draw: all methods of a comparison get the same sentences. No label outside of the
-first half is read.
+The first half of a sample is random. The second half is chosen from the next sentences of the draw,
+at most `POOL`: those of which a supervised CRF, trained on the first half, is most uncertain, or
+those that are least like the labeled ones. The choice belongs to the draw: all methods get the same
+sentences. Only labels of the first half are read.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from sslbench.engine.crf import ChainModel, HardLabels, TrainingParams
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import F64, I64
-from sslbench.experiment.data.weak import source_names
+from sslbench.experiment.data.weak import without_weak
 from sslbench.experiment.inputs.folding import similarities
 from sslbench.experiment.inputs.problem import relabeled
 from sslbench.experiment.request.request import LabeledBy
 
-#: the most sentences that are chosen from
+#: the largest number of sentences among which some are chosen
 POOL = 2000
 
 
@@ -31,36 +30,34 @@ def chosen_order(train: Corpus, order: I64, n: int, by: LabeledBy) -> I64:
     """int64[S]: the sentences of train, the n labeled ones first.
 
     order: int64[S], that of the draw.
-    UserError if two sentences or fewer are labeled: there is no half to choose by.
+    UserError if there is no half to choose: fewer than two sentences are labeled, or all of them.
     """
     half = (n + 1) // 2
-    if n - half < 1:
-        raise UserError(f"{n} labeled sentences: the second half is chosen by the first")
-    first, pool = order[:half], order[half : half + max(POOL, n - half)]
-    text = train.select(np.concatenate([first, pool]))
+    if n < 2 or n == len(order):
+        message = f"{n} of {len(order)} sentences are labeled: none can be chosen"
+        raise UserError(message, hint=f"give --labeled from 2 to {len(order) - 1}")
+    first, later = order[:half], order[half:]
+    pool = later[: max(POOL, n - half)]
     if by == "uncertainty":
-        labeled = relabeled(train.select(first))
-        wanted = total_entropies(*_marginals(labeled, train.select(pool)))
+        wanted = _uncertainty(relabeled(train.select(first)), train.select(pool))
     else:
         wanted = np.ones(len(pool))
-    chosen = uncertain_and_unlike(wanted, similarities(text), n - half, range(half))
-    chosen = pool[chosen]
-    return np.concatenate([first, chosen, order[half:][~np.isin(order[half:], chosen)]])
+    similarity = similarities(train.select(np.concatenate([first, pool])))
+    chosen = pool[uncertain_and_unlike(wanted, similarity, n - half, range(half))]
+    return np.concatenate([first, chosen, later[~np.isin(later, chosen)]])
 
 
-def _marginals(labeled: Corpus, pool: Corpus) -> tuple[F64, I64]:
-    """float64[N, L] of the tokens of a pool by a CRF of words, and the offsets of the pool."""
-    hidden = {"label", *source_names(pool.columns)}
-    columns = [name for name in pool.columns if name not in hidden]
-    word = "word" if "word" in columns else columns[0]
+def _uncertainty(labeled: Corpus, pool: Corpus) -> F64:
+    """float64[S]: the entropies of the sentences of a pool under a CRF of words and suffixes."""
+    text = without_weak(pool.drop("label"))
+    word = "word" if "word" in text.columns else next(iter(text.columns))
     templates = [f"{word}[{place}]" for place in (-1, 0, 1)]
     suffixes = [f"{word}.suffix{n}[0]" for n in (2, 3)]
     labels = labeled.column("label")
-    model = ChainModel(order=1)
     featurizer = TemplateFeaturizer(["bias", *templates, *suffixes])
-    crf = model.prepare(featurizer, labeled, labels.codes, labels.vocabulary.strings)
+    crf = ChainModel(order=1).prepare(featurizer, labeled, labels.codes, labels.vocabulary.strings)
     crf.train([(crf.encode(labeled), HardLabels(labels.codes))], TrainingParams())
-    return crf.marginals(crf.encode(pool)), pool.offsets
+    return total_entropies(crf.marginals(crf.encode(text)), text.offsets)
 
 
 def total_entropies(marginals: F64, offsets: I64) -> F64:

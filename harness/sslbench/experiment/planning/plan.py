@@ -228,6 +228,9 @@ class _Planner:
             tune_cpu=request.tune_cpu,
         )
         if request.labeled_by is not None:
+            if request.labeled in ("all", 0, 1):
+                what = f"--labeled-by {request.labeled_by} with {request.labeled} labeled"
+                raise UserError(what, hint="give --labeled N: half of the N are chosen")
             protocol = msgspec.structs.replace(protocol, labeled_by=request.labeled_by)
         if self.loaded is None and request.text is not None:
             protocol = msgspec.structs.replace(protocol, text=request.text)

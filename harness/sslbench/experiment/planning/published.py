@@ -10,7 +10,7 @@ import io
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 from typing import NamedTuple
 
 import msgspec
@@ -41,9 +41,9 @@ class Line(msgspec.Struct, frozen=True, order=True):
     tuning: the budget of tuning in words.
     guard: the method whose tagger may take its place; "" = none.
     learned: names of features that are learned from text, apart by "+".
-    params: hash of all parameters, templates, features and the search space.
-    runs: number of successful ones.
-    mean, sd: mean and deviation of the primary metric, in [0, 1]; sd "" with a single run.
+    params: hash of all parameters, templates, features and the search space, and of how labeled
+        sentences are chosen.
+    scores: the primary metric of each successful run, in [0, 1], as SEED=SCORE.
     dev: whether the dataset has a development split.
     cpu_s: median CPU seconds of one training; "" = not measured.
     """
@@ -62,16 +62,21 @@ class Line(msgspec.Struct, frozen=True, order=True):
     model: str
     params: str
     metric: str
-    runs: str
-    mean: str
-    sd: str
+    scores: str
     dev: str
     cpu_s: str
+
+    @property
+    def by_run(self) -> list[tuple[int, float]]:
+        """Seed and score of each run, by seed."""
+        pairs = (pair.partition("=") for pair in self.scores.split())
+        return [(int(seed), float(score)) for seed, _, score in pairs]
 
 
 class _Run(NamedTuple):
     """What a line needs of a run. cpu_s: of one training; None = not measured."""
 
+    seed: int
     score: float
     cpu_s: float | None
     dev: bool
@@ -82,7 +87,8 @@ def results_text(records: Iterable[RunRecord]) -> str:
     groups: dict[tuple[str, ...], list[_Run]] = defaultdict(list)
     for record in records:
         if record.status == "ok" and record.score is not None:
-            run = _Run(record.score, training_cpu_s(record), has_dev(record))
+            seed = record.spec.protocol.seed
+            run = _Run(seed, record.score, training_cpu_s(record), has_dev(record))
             groups[_group(record.spec, record.primary_metric)].append(run)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -97,6 +103,7 @@ def _group(spec: RunSpec, metric: str) -> tuple[str, ...]:
     guard = "" if spec.guard is msgspec.UNSET else spec.guard.method
     params = [spec.params, spec.featurizer_digest, spec.tuning, spec.learned]
     params += [spec.of_model] if spec.of_model else []
+    params += [] if protocol.labeled_by is msgspec.UNSET else [{"labeled_by": protocol.labeled_by}]
     return (
         spec.dataset,
         " ".join(f"{name}={value}" for name, value in sorted(spec.data.options.items())),
@@ -125,7 +132,7 @@ class PublishedLines:
     def __init__(self, path: Path | None = None) -> None:
         self._lines: dict[tuple[str, ...], Line] = {}
         for line in read_results(path or published_folder() / RESULTS):
-            key = msgspec.structs.astuple(line)[: Line.__struct_fields__.index("runs")]
+            key = msgspec.structs.astuple(line)[: Line.__struct_fields__.index("scores")]
             self._lines[key] = line
             self._lines.setdefault(_without_text(key), line)
 
@@ -144,13 +151,11 @@ def _without_text(key: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _line(key: tuple[str, ...], runs: Sequence[_Run]) -> tuple[str, ...]:
-    scores = sorted(run.score for run in runs)
+    scores = sorted((run.seed, run.score) for run in runs)
     seconds = sorted(run.cpu_s for run in runs if run.cpu_s is not None)
     return (
         *key,
-        str(len(runs)),
-        f"{fmean(scores):.6f}",
-        f"{stdev(scores):.6f}" if len(scores) > 1 else "",
+        " ".join(f"{seed}={score:.6f}" for seed, score in scores),
         "yes" if any(run.dev for run in runs) else "no",
         f"{median(seconds):.2f}" if seconds else "",
     )
@@ -172,7 +177,7 @@ class PublishedCosts:
         for line in self._lines:
             if line.cpu_s:
                 for key in (*_keys(line), *_keys(msgspec.structs.replace(line, method=""))):
-                    costs[key] += [float(line.cpu_s)] * int(line.runs)
+                    costs[key] += [float(line.cpu_s)] * len(line.by_run)
         return costs
 
     def training_cpu_s(self, key: str) -> Sequence[float]:
@@ -206,7 +211,7 @@ def mean_gains(baseline: str, metric: str, path: Path | None = None) -> dict[str
         if (line.metric, line.tuning, line.guard) == (metric, "no tuning", ""):
             fields = line.options, line.labeled, line.unlabeled, line.text, line.folds
             cell = line.dataset, *fields, line.featurizer, line.learned, line.model
-            scores[cell][line.method].append(float(line.mean))
+            scores[cell][line.method].append(fmean(score for _, score in line.by_run))
     gains: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for (dataset, *_), of_methods in scores.items():
         for method, means in of_methods.items():

@@ -219,9 +219,9 @@ class Draws(_Checked):
     )
     labeled_by: LabeledBy | None = parameter(
         None,
-        "Choose the second half of the labeled sentences as for an annotator: uncertainty = those"
-        " that a supervised CRF of the first half is uncertain of, diversity = those unlike the"
-        " others. Default: at random, as the first half.",
+        "Choose the second half of the labeled sentences as an active learner does: uncertainty ="
+        " those of which a supervised CRF of the first half is most uncertain, diversity = those"
+        " least like the others. Default: at random, as the first half.",
     )
     folds: int = parameter(
         0,

@@ -1,0 +1,157 @@
+"""The figures of docs/board.md and README are those of the tables that are made from records."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sslbench.plugins import registry
+from sslbench.suite.cells import suite_cells
+from sslbench.suite.file import read_suite
+
+ROOT = Path(__file__).parents[2]
+GRAPH_ALONE = ("gp_crf", "graph_propagation")
+
+Rows = dict[str, dict[str, str]]
+
+
+def table(text: str) -> Rows:
+    """A table of Markdown: rows by their first cell, cells by the heading of their column."""
+    head, _, *rows = [
+        [cell.strip() for cell in line.strip("|").replace("\\", "").split("|")]
+        for line in text.splitlines()
+        if line.startswith("|")
+    ]
+    return {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+
+
+@pytest.fixture(scope="module")
+def means() -> Rows:
+    return table(_tables()[0])
+
+
+@pytest.fixture(scope="module")
+def gains() -> dict[str, dict[str, float]]:
+    """Points over the baseline by method and corpus."""
+    rows = table(_tables()[1])
+    base = rows["supervised"]
+    corpora = [name for name in base if name not in ("method", "mean rank")]
+    return {
+        method: {c: float(row[c]) - float(base[c]) for c in corpora if row[c]}
+        for method, row in rows.items()
+    }
+
+
+def _tables() -> list[str]:
+    text = (ROOT / "leaderboards/standard.md").read_text(encoding="utf-8")
+    part = text[text.index("## 100 labeled") : text.index("## 200 labeled")]
+    return [each for each in part.split("\n\n") if each.startswith("|")]
+
+
+def words(name: str) -> str:
+    """A file without its tables, line breaks as blanks."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    text = text[: text.index("## The same defaults")] if name == "docs/board.md" else text
+    return " ".join(line.strip() for line in text.splitlines() if not line.startswith("|"))
+
+
+def test_mean_gains_and_their_intervals(means: Rows) -> None:
+    low_high = {
+        method: tuple(f"{float(end):+.1f}" for end in row["95 % of gain"].split(" to "))
+        for method, row in means.items()
+    }
+    known = {
+        method: (f"{float(row['mean gain']):+.1f}", *low_high[method])
+        for method, row in means.items()
+    }
+    number = r"([+-]\d+\.\d)"
+    text = words("docs/board.md")
+    named = re.findall(rf"`(\w+)`,? \(?{number} \[{number}, {number}\]", text)
+    assert len(named) >= 9
+    for method, *figures in named:
+        assert tuple(figures) == known[method], method
+    for figures in re.findall(rf"{number} \[{number}, {number}\]", text):
+        assert figures in known.values()
+
+
+def test_figures_of_the_ten_sentences(means: Rows, gains: dict[str, dict[str, float]]) -> None:
+    text = words("docs/board.md")
+    real = [m for m in means if m not in (*GRAPH_ALONE, "supervised")]
+    cells = [gains[method][c] for method in real for c in gains["supervised"]]
+    clear = {name: sum(int(means[m][name]) for m in real) for name in ("better", "worse")}
+    best = {c: max(gains[m][c] for m in real) for c in gains["supervised"]}
+    first = {c: max(real, key=lambda m: gains[m][c]) for c in best}
+    treebanks = [c for c in best if c.startswith("ud_")]
+    of_banks = sorted(best[c] for c in treebanks)
+
+    def gain(method: str, corpus: str) -> str:
+        return f"{gains[method][corpus]:+.1f}"
+
+    def lost(method: str, corpus: str) -> str:
+        return f"{-gains[method][corpus]:.1f}"
+
+    expected = [
+        f"first in {100 * float(means['virtual_evidence']['first']):.0f} % of other choices",
+        f"all 27 corpora, {means['virtual_evidence']['lowest gain'].split()[0]} at least",
+        f"(`genetag` {gain('jess_cm', 'genetag')}, `anatem` {gain('jess_cm', 'anatem')})",
+        f"letters ({gain('jess_cm', 'ocr')}) and on `bio` ({gain('jess_cm', 'bio')})",
+        f"{gain('word_vectors', 'zh_gsd')} and {gain('word_vectors', 'zh_zx')} on Chinese",
+        f"{float(means['graph_self_training']['tagging']):+.1f} and"
+        f" {float(means['graph_pr']['tagging']):+.1f} points there, `graph_pr`"
+        f" {gain('graph_pr', 'ocr')} on letters",
+        f"loses {lost('hybrid', 'nps_chat')} on chat",
+        f"{best['bc5cdr']:+.1f} on `bc5cdr`, {best['genetag']:+.1f} on `genetag`,"
+        f" {best['anatem']:+.1f} on `anatem` and {best['zh_gsd']:+.1f} on `zh_gsd`",
+        f"treebanks it is {of_banks[0]:+.1f} to {of_banks[-1]:+.1f}, on `conll03`"
+        f" {best['conll03']:+.1f} and on `masc` {best['masc']:+.1f}",
+        f"{float(means['self_training']['tagging']):+.1f} on tags, and"
+        f" {gain('self_training', 'zh_gsd')} on `zh_gsd`",
+        f"a loss of {lost('entropy_regularization', 'zh_gsd')} on `zh_gsd`",
+        f"{clear['worse']} of {len(cells)} gains are clearly negative, and"
+        f" {sum(each <= -1 for each in cells)} are below -1",
+        f"lose {-float(means['gp_crf']['mean gain']):.0f} and"
+        f" {-float(means['graph_propagation']['mean gain']):.0f} points",
+        f"{sum(clear.values())} of the {len(cells)} differences are clear",
+        f"`hybrid` costs {_cpu(means, 'hybrid') / _cpu(means, 'jess_cm'):.1f} times as much",
+    ]
+    assert [each for each in expected if each not in text] == []
+    assert min(gains["virtual_evidence"].values()) > 0
+    assert min(gains["graph_lift"].values()) > 0
+    assert {first["genetag"], first["anatem"]} == {"jess_cm"}
+    assert sum(first[c] == "jess_cm" for c in treebanks) == 9
+    assert _cpu(means, "word_vectors") - _cpu(means, "supervised") < 1
+
+
+def _cpu(means: Rows, method: str) -> float:
+    return float(means[method]["CPU s"])
+
+
+def test_what_is_set_apart(means: Rows) -> None:
+    group = {method: set(row["group"]) for method, row in means.items()}
+    near = {m for m in means if group[m] & group["virtual_evidence"]} - {"virtual_evidence"}
+    assert near == {"graph_lift", "jess_cm"}
+    for method in ("brown_clusters", "tri_training", "generalized_expectation"):
+        assert group[method] & group["supervised"]
+
+
+def test_numbers_of_corpora_families_runs_and_forecasts() -> None:
+    suite, plugins = read_suite("standard"), registry()
+    corpora = {cell.spec.dataset for cell in suite_cells(suite, plugins)}
+    families = {plugins.dataset(name).family or name for name in corpora}
+    assert f"sentences of {len(corpora)} corpora" in words("README.md")
+    assert f"a mean over {len(families)} families" in words("README.md")
+    text = words("docs/board.md")
+    assert f"{len(corpora)} corpora, every method" in text
+    assert f"the {len(families)} families" in text
+    board = (ROOT / "leaderboards/standard.md").read_text(encoding="utf-8")
+    runs, hours = re.findall(r"^(\d+) runs: \1 done; ([\d.]+) CPU hours", board, re.M)[0]
+    assert f"# {int(runs):,} runs, {float(hours):.1f} CPU hours" in text
+    page = (ROOT / "leaderboards/standard.html").read_text(encoding="utf-8")
+    shown = " ".join(re.sub("<[^>]+>", " ", page[page.index('id="forecasts"') :]).split())
+    found = re.search(r" all \d+ \d+ [\d.]+ (\d+) \d+ [\d.]+ (\d+) of \1 (\d+) of \1", shown)
+    assert found is not None
+    cells, ours, constant = found.groups()
+    assert f"right in {ours} of {cells} cells" in text
+    assert f"other families is right in {constant}" in text
