@@ -33,7 +33,7 @@ def test_the_registered_baseline_is_compared_with(store: Path, tmp_path: Path) -
     out = ("--store", str(store), "--out", str(tmp_path))
     status, output = run("leaderboard", *out)
     assert status == 0, output
-    assert "Power: four times in five" in output
+    assert "Power: the test of the methods finds a difference" in output
     assert "With 3 draws the variance" in output
     assert "vs supervised" in (tmp_path / "leaderboard.md").read_text()
     assert run("leaderboard", *out, "--check")[0] == 0
