@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,5 +57,16 @@ def test_in_a_browser(shown: Board, tmp_path: Path) -> None:
             view.keyboard.press("Escape")
             wide = view.evaluate("document.documentElement.scrollWidth")
             assert wide <= width
+        _assert_wide_tables_fit_on_paper(browser.new_page(), file.read_text())
         assert errors == []
         browser.close()
+
+
+def _assert_wide_tables_fit_on_paper(view: Any, text: str) -> None:
+    view.set_content(text)
+    # A name that is wider than the page.
+    view.evaluate("document.querySelector('#board thead th').style.minWidth = '3000px'")
+    view.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    view.emulate_media(media="print")
+    width = "document.getElementById('board').getBoundingClientRect().width"
+    assert view.evaluate(width) <= 1000

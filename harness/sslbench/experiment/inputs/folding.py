@@ -64,7 +64,7 @@ def grouped_folds(drawn: I64, k: int, documents: I32 | None, fold_by: FoldBy | N
 
 def _check(n: int, k: int) -> None:
     if not 2 <= k <= n:
-        raise UserError(f"{n} labeled sentences cannot be cut into {k} folds")
+        raise UserError(f"{n} labeled sentence{'s' * (n != 1)} cannot be cut into {k} folds")
 
 
 def _parts(part: I64, k: int) -> list[Fold]:

@@ -135,4 +135,9 @@
   apply();
   recall();
   window.addEventListener("hashchange", recall);
+  window.addEventListener("beforeprint", () => { // paper does not scroll: a landscape page is at least 980 px wide
+    for (const each of document.querySelectorAll(".wide table")) {
+      each.style.setProperty("--fit", Math.min(1, 980 / (each.scrollWidth || 1)));
+    }
+  });
 })();
