@@ -90,7 +90,7 @@ def test_too_few_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda which: (14, 14))
     result = sslbench("list", "models")
     assert result.exit_code == 2
-    message = "this shell allows 14 open files, fewer than 64"
+    message = "this shell allows 14 open files, and 64 are needed"
     assert result.stderr == f"sslbench: {message}; raise the limit: ulimit -n 1024\n"
 
 
@@ -102,7 +102,7 @@ def test_too_little_virtual_memory(room: int, status: int, monkeypatch: pytest.M
     monkeypatch.setattr("resource.getrlimit", lambda which: limits.get(which) or true(which))
     result = sslbench("list", "models")
     assert result.exit_code == status
-    message = "this shell allows 639 MB of virtual memory, fewer than 640"
+    message = "this shell allows 639 MB of virtual memory, and 640 are needed"
     wanted = f"sslbench: {message}; raise the limit, see ulimit -v\n" if status else ""
     assert result.stderr == wanted
 

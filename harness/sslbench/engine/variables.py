@@ -38,12 +38,12 @@ def check_limits() -> None:
 
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files != resource.RLIM_INFINITY and files < _LEAST_FILES:
-        message = f"this shell allows {files} open files, fewer than {_LEAST_FILES}"
+        message = f"this shell allows {files} open files, and {_LEAST_FILES} are needed"
         raise UserError(message, hint="raise the limit: ulimit -n 1024")
     room, _ = resource.getrlimit(resource.RLIMIT_AS)
     if room != resource.RLIM_INFINITY and room < _LEAST_ROOM:  # a library would end the process
-        message = f"this shell allows {room >> 20} MB of virtual memory, fewer than"
-        raise UserError(f"{message} {_LEAST_ROOM >> 20}", hint="raise the limit, see ulimit -v")
+        message = f"this shell allows {room >> 20} MB of virtual memory, and {_LEAST_ROOM >> 20}"
+        raise UserError(f"{message} are needed", hint="raise the limit, see ulimit -v")
 
 
 def processors() -> int:
