@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import msgspec
 
 from sslbench.engine.crf.params import Sigma2, TrainingParams
-from sslbench.experiment.checks.forecast import Fold
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import FeaturesFrom, Problem, Tagger
 from sslbench.experiment.inputs.problem_graph import (
@@ -28,7 +27,6 @@ from sslbench.experiment.planning.space import SearchAxis
 __all__ = [
     "CRFMethod",
     "FeaturesFrom",
-    "Fold",
     "GraphCRFParams",
     "GraphColumn",
     "GraphParams",
@@ -63,8 +61,6 @@ class CRFMethod(ABC):
       are the defaults there;
     - ``restore(arrays, metadata)``, a static method: the tagger that ``tagger.save(path)`` wrote.
       A method that returns a `sslbench.engine.crf.ChainCRF` needs neither;
-    - ``evidence(fold, params, run)``: what its first round would teach, for a
-      forecast (`sslbench.experiment.checks.forecast.HasEvidence`);
     - the class attributes below.
 
     What a tagger must have and may declare: `sslbench.experiment.inputs.problem.Tagger`. For which

@@ -24,7 +24,6 @@ from sslbench import (
 )
 from sslbench.engine.crf import SequenceModel
 from sslbench.engine.types import F64, I32, Bool
-from sslbench.method import Fold
 
 from .self_labeled import WeightScale, sentence_weight
 from .shared import (
@@ -101,15 +100,6 @@ class SelectiveSelfTraining(CRFMethod):
                 **result.record(),
             )
         return crf
-
-    def evidence(self, fold: Fold, params: Params, run: RunContext) -> F64:
-        """Return the labels of the tokens that a first round selects, posteriors elsewhere."""
-        labels, mu = fold.crf.decode(fold.held_out), fold.crf.marginals(fold.held_out)
-        (chosen,) = _chosen(
-            [labels], [_of_label(mu, labels)], mu.shape[1], params, 1 / max(1, params.rounds)
-        )
-        mu[chosen] = np.eye(mu.shape[1])[labels[chosen]]
-        return mu
 
 
 def _of_label(mu: F64, labels: I32) -> F64:

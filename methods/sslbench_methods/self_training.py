@@ -21,8 +21,7 @@ from sslbench import (
     doc,
 )
 from sslbench.engine.crf import SequenceModel
-from sslbench.engine.types import F64, I32
-from sslbench.method import Fold
+from sslbench.engine.types import I32
 
 from .self_labeled import WeightScale, sentence_weight
 from .shared import (
@@ -31,7 +30,6 @@ from .shared import (
     Presets,
     TaskDefaults,
     WeightsFrom,
-    certain,
     changed_share,
     encoded,
     hard_targets,
@@ -101,7 +99,3 @@ class SelfTraining(CRFMethod):
                 f"{changed:.2%} of the labels changed", changed=changed, **result.record()
             )
         return crf
-
-    def evidence(self, fold: Fold, params: Params, run: RunContext) -> F64:
-        """Return the labels of the first round, which the model gives now."""
-        return certain(fold.crf.decode(fold.held_out), len(fold.crf.labels))

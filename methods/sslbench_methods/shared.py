@@ -116,9 +116,3 @@ def partial_labels(labels: I32, n_labels: int, weights: F64) -> PartialLabels:
     known = np.flatnonzero(labels >= 0)
     allowed[known, labels[known]] = True
     return PartialLabels(allowed, weights=weights)
-
-
-def certain(labels: I32, n_labels: int) -> F64:
-    """Return float64[N, L] with all probability on the labels int32[N]."""
-    rows: F64 = np.eye(n_labels)[labels]
-    return rows

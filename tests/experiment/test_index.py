@@ -227,3 +227,19 @@ def _with_fingerprint(made: object) -> object:
     spec = made.spec  # type: ignore[attr-defined]
     data = msgspec.structs.replace(spec.data, fingerprint="another")
     return msgspec.structs.replace(spec, data=data)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of files are Unicode there")
+def test_a_name_that_is_not_utf8_is_named_and_the_rest_goes_on(store: Store) -> None:
+    whole = [made.run_id for made in store.records()]
+    for name in (b"\xff\xfe.json", b"segments/\xff.segment"):
+        path = Path(os.fsdecode(os.path.join(os.fsencode(store.folder), name)))
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"{}")
+    for _ in range(2):  # the second one finds the index
+        with pytest.warns(StoreWarning, match="ignored"):
+            assert [made.run_id for made in Store(store.folder).records()] == whole
+    with pytest.warns(StoreWarning, match="ignored"):
+        assert pack(store).segments
+    with pytest.warns(StoreWarning, match="ignored"):
+        assert [made.run_id for made in Store(store.folder).records()] == whole

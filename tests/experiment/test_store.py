@@ -135,3 +135,8 @@ def test_a_file_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="not a folder"):
         Store(tmp_path / "file")
+
+
+def test_a_store_whose_name_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="the name is not UTF-8"):
+        Store(tmp_path / os.fsdecode(b"\xff"))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -93,8 +92,8 @@ class GridProgress:
             self._bars.remove_task(line)
         self._done += 1
         self._show_count()
-        for text in (_finished(record), *_foreseen(record)):
-            self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        text = _finished(record)
+        self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def wait(self, number: int) -> None:
         """Only runs that other processes execute are left."""
@@ -112,40 +111,6 @@ def describe(spec: Any) -> str:
         f"{spec.title} on {spec.dataset}, labeled {spec.protocol.labeled},"
         f" seed {spec.protocol.seed}"
     )
-
-
-def forecast_lines(
-    trace: Mapping[str, Any],
-    method: str,
-    audit: Mapping[str, Any] = MappingProxyType({}),
-    sentences: Mapping[str, int] = MappingProxyType({}),
-) -> list[str]:
-    """The forecast of harm of a method in one line; [] without one that can be trusted.
-
-    [] also where a guard has compared the taggers: one answer is enough.
-
-    audit: of the data; sentences: their number by part.
-    """
-    from sslbench.experiment.checks.audit import repeats
-    from sslbench.experiment.checks.forecast import recorded_forecast
-
-    forecast = recorded_forecast(trace)
-    if forecast is None or "guard" in trace or repeats(audit, sentences):
-        return []
-    method_right, model_right = (
-        f"{100 * share:.1f} %" for share in (forecast.taught_right, forecast.model_right)
-    )
-    expected = "a gain is expected" if forecast.value > 0 else "harm is expected"
-    if abs(forecast.value) <= 2 * forecast.error:
-        expected = "neither gain nor harm is clear"
-    number = f"{forecast.value:+.2f} +- {forecast.error:.2f}"
-    right = f"right on held-out tokens: {method_right}, supervised {model_right}"
-    return [f"forecast: {printable(method)} {number} (-1 to 1; {right}): {expected}"]
-
-
-def _foreseen(record: RunRecord) -> list[str]:
-    sizes = record.data.get("sentences", {})
-    return forecast_lines(record.trace, record.method, record.audit, sizes)
 
 
 def _finished(record: RunRecord) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.messages import forecast_lines, tell
+from sslbench.cli.messages import tell
 from sslbench.cli.options import PATH, request_options
 from sslbench.cli.text import checked_registry, counted, percentages
 from sslbench.engine.errors import UserError
@@ -58,11 +58,6 @@ def _report(target: Path, tagger: TrainedTagger) -> None:
 
     trained = tagger.trained
     method = trained.sample.spec.method
-    problem, splits = trained.problem, trained.sample.dataset.splits
-    sizes = {name: part.n_sentences for name, part in splits.items()}
-    sizes |= {"labeled": problem.labeled.n_sentences}
-    for line in forecast_lines(trained.run.trace, method, trained.audit, sizes):
-        tell(line)
     guarded = guard_line(trained.run.trace, method)
     if guarded is not None:
         tell(f"{guarded} (--no-guard keeps {method})")

@@ -6,7 +6,6 @@ import statistics
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sslbench.engine.errors import printable
-from sslbench.experiment.checks.forecast import recorded_forecast
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.board import Column, Place, cost, good_records
 from sslbench.report.gains import Parts
@@ -93,8 +92,6 @@ def _made(row: Row) -> Iterator[Entry]:
     yield "tuning trials", [*shown, *([f"and {more} more"] if more > 0 else [])]
     rounds = [len(r.trace["rounds"]) for r in records if isinstance(r.trace.get("rounds"), list)]
     yield "rounds", ", ".join(map(str, rounds))
-    forecasts = [each.value for r in records if (each := recorded_forecast(r.trace)) is not None]
-    yield "forecast", ", ".join(f"{value:+.2f}" for value in forecasts)
     yield (
         "sentences",
         ", ".join(

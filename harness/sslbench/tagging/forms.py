@@ -9,6 +9,7 @@ from typing import IO, Any
 
 import msgspec
 
+from sslbench.engine.errors import printable
 from sslbench.tagging.annotated import Sentence, Span
 
 COLORS = (
@@ -113,7 +114,7 @@ class Page(Form):
         self._colors: dict[str, str] = {}
 
     def head(self) -> bytes:
-        title = escape(self._title)
+        title = escape(printable(self._title))
         return (
             "<!doctype html>\n<html><head><meta charset='utf-8'>"
             "<meta name='viewport' content='width=device-width'>"

@@ -39,7 +39,6 @@ from sslbench.engine.crf import (
     SequenceModel,
 )
 from sslbench.engine.types import F64
-from sslbench.method import Fold
 from sslbench_methods.shared import (
     WIDE_PRIOR,
     Notes,
@@ -115,12 +114,6 @@ class EntropyRegularization(CRFMethod):
         """Train on the labeled sentences, then on both."""
         crf, text = encoded(problem, params, run, params.features_from)
         return EntropyTrainer(crf, text, params, run).train()
-
-    def evidence(self, fold: Fold, params: Params, run: RunContext) -> F64:
-        """Return the model's posteriors, squared and renormalized (sharpened)."""
-        squares: F64 = fold.crf.marginals(fold.held_out) ** 2
-        squares /= squares.sum(axis=1, keepdims=True)
-        return squares
 
 
 def observed(

@@ -38,12 +38,9 @@ from sslbench import (
     doc,
 )
 from sslbench.engine.graph.lookup import NgramLookup, NgramScores
-from sslbench.engine.types import F64
-from sslbench.method import Fold
 from sslbench.taggers import PosteriorTagger
 from sslbench_methods.graph_pr.e_step import (
     SCHEDULES,
-    Backtracking,
     RegularizedPosterior,
 )
 from sslbench_methods.graph_pr.em import RegularizedEM
@@ -52,25 +49,12 @@ from sslbench_methods.graph_pr.penalties import AtLeastOnce, GraphLaplacian, Reg
 from sslbench_methods.shared import Presets, TaskDefaults, by_task, encoded
 
 KIND = "graph_pr"
-#: of the E-step for a forecast, where the direction of q matters, not its length
-EVIDENCE_STEPS = 5
 
 
 class _Regularized(CRFMethod):
     """What the methods share."""
 
     order_invariant = True
-
-    def evidence(self, fold: Fold, params: RegularizationParams, run: RunContext) -> F64:
-        """Return the posteriors of the first E-step."""
-        crf, held_out = fold.crf, fold.held_out
-        penalty, _ = penalty_of(fold.problem, params, run)
-        text = fold.problem.encode(crf).unlabeled
-        posterior = RegularizedPosterior(crf, text, penalty, params.lam)
-        model = posterior.model(crf.parameters)
-        q, _ = posterior.minimize(model, model, Backtracking(most_steps=EVIDENCE_STEPS))
-        row_of = penalty.rows.row_of[: int(held_out.offsets[-1])]
-        return crf.with_parameters(q.weights).marginals(held_out, q.offset[row_of])
 
 
 class GraphPR(_Regularized):

@@ -124,11 +124,6 @@ class TypeTrainer:
             rounds.restore_best(self.crf)
         return self.crf
 
-    def first_labels(self) -> F64:
-        """Return the labels that the first round gives to the first corpus, float64[N, L]."""
-        self.relabel()
-        return shared.certain(self.guesses[0], len(self.crf.labels))
-
     def relabel(self) -> float:
         """Label the unlabeled text anew (lines 4 to 9); return the changed share, 1 at first."""
         parts, vertex_of = self.marginals(), self.vertices.vertex_of

@@ -20,7 +20,6 @@ from sslbench.engine.graph.propagation.quadratic import propagate_optimum
 from sslbench.engine.graph.vertices import ngram_vertices
 from sslbench.engine.types import F64, I32
 from sslbench.method import (
-    Fold,
     GraphSimilarity,
     MaxDf,
     Neighbors,
@@ -101,11 +100,6 @@ class TypeMethod(CRFMethod):
         crf, text = shared.encoded(problem, params, run)
         return TypeTrainer(crf, text, *types, params.label, params, run).train()
 
-    def evidence(self, fold: Fold, params: Any, run: RunContext) -> F64 | None:
-        """Return the labels of the first round."""
-        types, text = self.types(fold.problem, params, run), fold.problem.encode(fold.crf)
-        return TypeTrainer(fold.crf, text, *types, params.label, params, run).first_labels()
-
 
 class GraphSelfTraining(TypeMethod):
     """Self-training whose type posteriors are smoothed on a similarity graph."""
@@ -178,10 +172,6 @@ class GraphSelfTraining(TypeMethod):
         types = self.types(problem, params, run, rest if params.count == "all" else None)
         crf, text = shared.encoded(problem, params, run)
         return TypeTrainer(crf, text, *types, params.label, params, run).train()
-
-    def evidence(self, fold: Fold, params: Params, run: RunContext) -> F64 | None:
-        """Return the labels of the first round; None if the graph is over a part of the text."""
-        return None if params.sentences is not None else super().evidence(fold, params, run)
 
 
 class TypeSelfTraining(TypeMethod):

@@ -40,14 +40,10 @@ from sslbench import (
 from sslbench.engine.corpus.units import TextUnits
 from sslbench.engine.crf import ChainCRF, HardLabels, TrainingResult
 from sslbench.engine.types import F64, Arrays
-from sslbench.method import Fold
 from sslbench_methods.jess_cm.counts import SymbolCounts
 from sslbench_methods.jess_cm.models import EmbeddedModels
 from sslbench_methods.jess_cm.tagger import JessCMTagger
 from sslbench_methods.shared import Notes, Presets, TaskDefaults, by_task
-
-#: of the optimizer when the weights of the first models are fitted for a forecast
-EVIDENCE_ITERATIONS = 8
 
 
 class JessCM(CRFMethod):
@@ -112,20 +108,6 @@ class JessCM(CRFMethod):
         return JessCMTagger(trainer.crf, trainer.models)
 
     restore = JessCMTagger.from_arrays
-
-    def evidence(self, fold: Fold, params: Params, run: RunContext) -> F64:
-        """Return posteriors with the models of the first EM step, their weights fitted once."""
-        trainer = Trainer.of(fold.problem, params, run)
-        joint = trainer.crf
-        own = fold.crf.parameters
-        joint.weights[: len(own)] = own
-        counts = trainer.models.expected_counts(joint, trainer.text)
-        ones = np.ones(trainer.models.n_models)
-        trainer.models.update(counts, params.eta, ones, params.m_step)
-        trainer.models.forget_counts()
-        trainer.fit_weights(EVIDENCE_ITERATIONS)
-        held_out = next(iter(fold.problem.unlabeled))
-        return JessCMTagger(joint, trainer.models).predict_marginals(held_out)
 
 
 def rising(distances: list[float]) -> bool:
@@ -205,13 +187,11 @@ class Trainer:
             "negative": int((weights < 0).sum()),
         }
 
-    def fit_weights(self, most: int | None = None) -> TrainingResult:
+    def fit_weights(self) -> TrainingResult:
         """lambda' <- argmax L1(lambda' | Theta), warm start (docs/specs/jess_cm.md, section 4.2).
 
         While Theta is uniform the models' features are the same for all label sequences: they are
         left out, and the prior keeps their weights at exactly zero.
-
-        most: iterations of the optimizer; None = as the parameters say.
         """
         problem, crf = self.problem, self.crf
         with self.run.phase("train"):
@@ -219,10 +199,7 @@ class Trainer:
             gold = HardLabels(problem.label_codes(problem.labeled))
             nonnegative = crf.factor_indices if self.params.sign == "nonneg" else None
             part = crf.encode(problem.labeled, bound), gold
-            options = None if most is None else self.params.options(max_iterations=most)
-            return self.run.train(
-                crf, [part], self.params, nonnegative=nonnegative, options=options
-            )
+            return self.run.train(crf, [part], self.params, nonnegative=nonnegative)
 
     def e_step(self, keep: Callable[[], None]) -> SymbolCounts:
         """Return expected counts under g(x, y; lambda', Theta); start at the first open unit."""

@@ -13,8 +13,6 @@ sentences and the evidence (equation 5, `em`). Prediction is that of the plain C
 
 from __future__ import annotations
 
-import numpy as np
-
 from sslbench import (
     CRFMethod,
     Problem,
@@ -26,7 +24,7 @@ from sslbench.engine.crf import (
     split_tokens,
 )
 from sslbench.engine.types import F64
-from sslbench.method import Fold, TextVertices
+from sslbench.method import TextVertices
 from sslbench_methods.shared import (
     encoded,
 )
@@ -55,13 +53,6 @@ class VirtualEvidenceTraining(CRFMethod):
             for vertex_of in split_tokens(vertices.unlabeled, text.unlabeled)
         ]
         return EvidenceTrainer(crf, text, terms, params, run).train()
-
-    def evidence(self, fold: Fold, params: VirtualEvidenceParams, run: RunContext) -> F64:
-        """Return the posteriors under the evidence, to which the first M-step fits the CRF."""
-        q, vertices = self.propagated(fold.problem, params, run)
-        at = vertices.unlabeled[: int(fold.held_out.offsets[-1])]
-        term, text = VirtualEvidence(q, at, params.alpha), fold.crf.potentials(fold.held_out)
-        return np.concatenate([term.clamp(p).posterior().node for p in text])
 
     def propagated(
         self, problem: Problem, params: VirtualEvidenceParams, run: RunContext

@@ -16,6 +16,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from sslbench.engine.errors import UserError
+
 HOME_VARIABLE = "SSLBENCH_DATA"
 CACHE_VARIABLE = "SSLBENCH_CACHE"
 _UNMAPPED = 65534
@@ -75,6 +77,12 @@ def tell_once(text: str, about: str = "folders") -> None:
     if about not in told:
         os.environ[_TOLD_VARIABLE] = " ".join([*told, about])
         print(f"sslbench: {text}", file=sys.stderr, flush=True)
+
+
+def check_name(path: Path) -> None:
+    """UserError for a name that a record cannot hold."""
+    if os.fsencode(path).decode(errors="ignore") != os.fspath(path):
+        raise UserError("the name is not UTF-8", file=path, hint="rename the file or folder")
 
 
 def others_can_write(folder: Path) -> Path | None:

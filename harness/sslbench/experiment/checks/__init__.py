@@ -1,1 +1,1 @@
-"""Checks of a run: audit, guard, convergence, forecasts, replays."""
+"""Checks of a run: audit, guard, convergence, replays."""

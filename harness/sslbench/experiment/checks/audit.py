@@ -102,16 +102,6 @@ def audit_warnings(
     return lines
 
 
-def repeats(audit: Mapping[str, Any], sentences: Mapping[str, int]) -> bool:
-    """Return whether half of the test is in the labeled sample, or half of that in the text.
-
-    No gain or harm can be foreseen then.
-    """
-    pairs = (("test", "labeled"), ("labeled", "unlabeled"))
-    counts = audit.get("duplicates", {})
-    return any(2 * counts.get(f"{a}_in_{b}", 0) >= max(1, sentences.get(a, 0)) for a, b in pairs)
-
-
 def sentence_hashes(corpus: Corpus, words: Vocabulary) -> U64:
     """uint64[S]: a hash of the words of each sentence, from their codes in `words`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from sslbench.engine.corpus import (
     convert_labels,
 )
 from sslbench.engine.errors import UserError, printable
+from sslbench.engine.files.folders import check_name
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.data.imports.files import KINDS, kind_of, parts_of
 from sslbench.experiment.data.labels import label_scheme
@@ -117,21 +117,15 @@ def file_hashes(path: Path, files: Iterable[Path]) -> dict[str, str]:
     folder = path.parent if path.is_file() else path
     hashes = {}
     for file in (part for each in files for part in (parts_of(each) if each.exists() else [each])):
-        _check_name(file)
+        check_name(file)
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         hashes[file.relative_to(folder).as_posix()] = digest
     return hashes
 
 
-def _check_name(path: Path) -> None:
-    """UserError for a name that a record cannot hold."""
-    if os.fsencode(path).decode(errors="ignore") != os.fspath(path):
-        raise UserError("the name is not UTF-8", file=path, hint="rename the file or folder")
-
-
 def _check_exists(path: Path) -> None:
-    _check_name(path)
+    check_name(path)
     if not path.exists():
         raise UserError("no such file or folder", file=path, hint="check --data")
 

@@ -347,10 +347,9 @@ class Method(Protocol):
     """A method plugin: a class without constructor arguments, with a `Params` struct.
 
     Optional: ``Params.search``, a class attribute with a tuple of `SearchAxis` to tune besides the
-    parameters that methods share; ``evidence``, for a forecast
-    (`sslbench.experiment.checks.forecast.HasEvidence`); and ``uses_unlabeled = False`` on the class
-    of a method that never looks at unlabeled text, which spares it the making of that text (its
-    `Problem.unlabeled` is then empty).
+    parameters that methods share; and ``uses_unlabeled = False`` on the class of a method that
+    never looks at unlabeled text, which spares it the making of that text (its `Problem.unlabeled`
+    is then empty).
     """
 
     Params: type[Any]

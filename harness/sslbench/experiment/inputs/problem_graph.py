@@ -23,7 +23,7 @@ from sslbench.engine.graph.similarity import ContextSimilarity, Similarity
 from sslbench.engine.graph.tokens import empirical
 from sslbench.engine.graph.vertices import Vertices
 from sslbench.engine.parameters import doc
-from sslbench.engine.types import F64, I32, I64, Bool
+from sslbench.engine.types import F64, I32, Bool
 from sslbench.experiment.context.context import RunContext
 from sslbench.plugins import registry
 
@@ -97,12 +97,6 @@ class TextVertices:
         n, V = len(label_codes), len(vertices)
         distribution, labeled = empirical(vertices.vertex_of[:n], label_codes, V, n_labels)
         return cls(vertices.vertex_of, V, n, distribution, labeled)
-
-    def reordered(self, tokens: I64, label_codes: I32, n_labels: int) -> TextVertices:
-        """The same for some tokens, int64, in another order; the first have labels int32[N_l]."""
-        vertex_of, n = self.vertex_of[tokens], len(label_codes)
-        gold = empirical(vertex_of[:n], label_codes, self.n_vertices, n_labels)
-        return TextVertices(vertex_of, self.n_vertices, n, *gold)
 
     @property
     def unlabeled(self) -> I32:

@@ -33,7 +33,7 @@ _OF_RECORD = (
     " cost1 TEXT NOT NULL, cost2 TEXT NOT NULL, cpu_s REAL"
 )
 _SCHEMA = (
-    "CREATE TABLE files (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL,"
+    "CREATE TABLE files (id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE, stamp TEXT NOT NULL,"
     " problems TEXT NOT NULL, packed INTEGER NOT NULL)",
     "CREATE TABLE runs (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, best INTEGER NOT NULL,"
     f" packed INTEGER NOT NULL, {_OF_RECORD})",
@@ -131,7 +131,7 @@ class Index:
         self._base = sqlite3.connect(
             ":memory:" if path is None else path, timeout=_WAIT_SECONDS, isolation_level=None
         )
-        # A damaged name or stamp is that of no file.
+        # A damaged stamp is that of no file; names are bytes, since not all of them are UTF-8.
         self._base.text_factory = partial(str, encoding="utf-8", errors="replace")
         try:
             self._check()
@@ -187,7 +187,8 @@ class Index:
 
     def refresh(self, stamps: Mapping[str, str], read: Read) -> None:
         """Read the files that are new or have changed, and forget those that are gone."""
-        before = dict(self._base.execute("SELECT name, stamp FROM files"))
+        rows = self._base.execute("SELECT name, stamp FROM files")
+        before = {os.fsdecode(name): stamp for name, stamp in rows}
         gone = [name for name in before if name not in stamps]
         changed = [name for name, stamp in stamps.items() if before.get(name) != stamp]
         for names in chunks(gone, _FILES):
@@ -202,7 +203,9 @@ class Index:
 
     def _forget(self, names: Sequence[str]) -> None:
         for name in names:
-            for file in self._first_column("SELECT id FROM files WHERE name = ?", name):
+            for file in self._first_column(
+                "SELECT id FROM files WHERE name = ?", os.fsencode(name)
+            ):
                 run_ids = self._first_column("SELECT run_id FROM runs WHERE file = ?", file)
                 for statement in (
                     "DELETE FROM summaries WHERE id IN (SELECT id FROM runs WHERE file = ?)",
@@ -217,7 +220,7 @@ class Index:
         problems = [str(entry) for entry in entries if isinstance(entry, str)]
         file = self._base.execute(
             "INSERT INTO files (name, stamp, problems, packed) VALUES (?, ?, ?, ?)",
-            (name, stamp, msgspec.json.encode(problems).decode(), packed),
+            (os.fsencode(name), stamp, msgspec.json.encode(problems).decode(), packed),
         ).lastrowid
         run_ids = []
         for columns, data in (entry for entry in entries if not isinstance(entry, str)):
@@ -241,7 +244,7 @@ class Index:
         files = self._base.execute("SELECT name, problems FROM files WHERE problems != '[]'")
         try:
             return [
-                (name, line)
+                (os.fsdecode(name), line)
                 for name, lines in sorted(files)
                 for line in msgspec.json.decode(lines, type=list[str])
             ]
@@ -258,7 +261,7 @@ class Index:
         if run_ids is None:
             self._look()
             return self._rows("", ())
-        asked = sorted(set(run_ids))
+        asked = sorted({run_id for run_id in run_ids if run_id.isascii()})  # others are no runs
         rows = [
             row
             for chunk in chunks(asked, _NAMES)
@@ -276,8 +279,8 @@ class Index:
             values,
         )
         rows = []
-        for *row, sha256 in selected:
-            rows.append(Row(*row))
+        for run_id, name, *rest, sha256 in selected:
+            rows.append(Row(run_id, os.fsdecode(name), *rest))
             if _sha256(rows[-1].run_id, rows[-1].data) != sha256:
                 raise DamageError("a summary is damaged")
         return rows

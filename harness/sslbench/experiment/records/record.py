@@ -304,7 +304,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     data: origin and sizes of the data, and a hash of the test split with its labels.
     timing: wall seconds by phase.  wall_s, cpu_s: seconds of the whole run, without those in which
         kernels were compiled, as they are once on a machine.
-    fit_cpu_s: CPU seconds of the final training with its guard and forecast; those of tuning are in
+    fit_cpu_s: CPU seconds of the final training with its guard; those of tuning are in
         `tuned`. None = not measured.
     peak_rss_mb: highest resident memory of the run's process in MiB; None = not measured.
     error: one line, of a skipped run the reason; traceback: its last lines; error_kind "input" =

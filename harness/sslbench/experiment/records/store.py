@@ -12,6 +12,7 @@ import msgspec
 
 from sslbench.engine.errors import UserError
 from sslbench.engine.files.atomic import remove_abandoned, temporary_name, write_atomically
+from sslbench.engine.files.folders import check_name
 from sslbench.experiment.records.catalog import Catalog
 from sslbench.experiment.records.reading import (
     RECORD,
@@ -35,6 +36,7 @@ class Store(Catalog):
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         super().__init__(Path(folder))
+        check_name(self.folder.absolute())
         if os.path.lexists(self.folder) and not os.path.isdir(self.folder):
             raise UserError("not a folder", file=self.folder, hint="give another --store")
 

@@ -13,7 +13,6 @@ import msgspec
 from sslbench.engine.compilation.compile_time import Seconds
 from sslbench.engine.lazy import lazy
 from sslbench.engine.types import I64
-from sslbench.experiment.checks.forecast import foresee
 from sslbench.experiment.checks.guard import is_better
 from sslbench.experiment.checks.weak_audit import audit_weak
 from sslbench.experiment.context.checkpoints import Checkpoints, checkpoint_folder
@@ -49,13 +48,11 @@ class Training:
 
     params: parameters besides those of the spec of the run.
     guard: the method that is trained instead unless this one is better; None = no guard.
-    forecast: whether the trace gets a forecast first.
     """
 
     problem: Problem
     params: Mapping[str, Any]
     guard: GuardSpec | None = None
-    forecast: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,8 +180,6 @@ class LocalMethod(RunMethod):
     def _guarded(self, values: Any, training: Training, run: RunContext) -> Tagger:
         """The method's tagger, or that of the guard's method."""
         problem, guard = training.problem, training.guard
-        if training.forecast:
-            foresee(self.cls(), problem, values, run)
         if guard is not None:
             other: type[Method] = self.plugins.method(guard.method).load()
             theirs = make_params(other, guard.params)

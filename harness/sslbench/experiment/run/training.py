@@ -53,8 +53,7 @@ def train(session: Session, sample: Sample) -> Trained:
     guard = None
     if spec.guard is not msgspec.UNSET:
         guard = msgspec.structs.replace(spec.guard, fold_by=spec.protocol.fold_by)
-    # cross-validation tells more than a forecast
-    training = Training(problem, tuning.best, guard, forecast=not spec.protocol.folds)
+    training = Training(problem, tuning.best, guard)
     with clock.phase("fit"):
         began = session.cpu_seconds()
         fitted = session.fit(training, run)

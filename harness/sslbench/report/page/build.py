@@ -15,8 +15,6 @@ from sslbench.report.board import Board, Place, cost
 from sslbench.report.curves import LABELED, Curve, curves
 from sslbench.report.details import details
 from sslbench.report.families import LEAST_FAMILIES
-from sslbench.report.forecasts import FORECAST_TEXT, board_cells, forecast_rows, forecast_svg
-from sslbench.report.forecasts import HEADINGS as FORECASTS
 from sslbench.report.gains import Parts, gain_parts, labels_worth
 from sslbench.report.leaderboard import Table
 from sslbench.report.ledger import Line
@@ -46,7 +44,7 @@ from sslbench.report.wording import (
 _GAP = {"kind": "gap", "score": "", "gain": "", "cost": "", "place": None, "texts": ()}
 QUESTIONS = ("words", "labels", "length")
 #: functions that the template calls
-_FUNCTIONS = (about, cells, forecast_rows, head, heading, overview_table, pairs_table, power)
+_FUNCTIONS = (about, cells, head, heading, overview_table, pairs_table, power)
 _LEDGER_HEAD = ("table", "row", "column", "printed", "data", "ours", "95 %", "verdict", "reason")
 
 
@@ -72,7 +70,6 @@ def page(board: Board, sources: Sources, name: str = "") -> str:
     views = [overview(board, size) for size in board.sizes]
     heads, lines, places = _headline(board, views, sources)
     pictures = [(view, critical_svg(view) + pareto_svg(view)) for view in views]
-    forecasts = board_cells(board)
     files = resources.files(__package__)
     css, script, template = (
         (files / name).read_text(encoding="utf-8") for name in ("page.css", "page.js", "page.html")
@@ -96,10 +93,6 @@ def page(board: Board, sources: Sources, name: str = "") -> str:
         overviews=[(view, Markup(picture)) for view, picture in pictures if picture],
         least_families=LEAST_FAMILIES,
         least_lines=LEAST_LINES,
-        forecasts=forecasts,
-        forecast_svg=[Markup(picture) for picture in forecast_svg(forecasts)],
-        forecast_head=FORECASTS,
-        forecast_text=FORECAST_TEXT,
         datasets=_datasets(board),
         legend=LEGEND,
         headings=HEADINGS,
