@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from html.parser import HTMLParser
 from itertools import product
 from pathlib import Path
@@ -119,6 +120,15 @@ def test_the_command_on_raw_text(model: Path) -> None:
     assert len(rows[0]["alternatives"]) == 2
     assert sum(rows[0]["marginals"][0].values()) == pytest.approx(1.0)
     assert "<mark" in run(model, "-", "--raw", "--format", "html", text=text)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of files are Unicode there")
+def test_the_page_of_a_file_whose_name_is_not_utf8(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / os.fsdecode(b"\xff")
+    file.write_text("New York\n")
+    out = tmp_path / "page.html"
+    run(model, file, "--raw", "--format", "html", "--out", out)
+    assert "<title>" in out.read_text(encoding="utf-8")
 
 
 def test_words_are_enough_for_a_tagger_that_reads_words_alone(tmp_path: Path) -> None:
