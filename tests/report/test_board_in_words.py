@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sslbench.plugins import registry
 from sslbench.suite.cells import suite_cells
 from sslbench.suite.file import read_suite
+from studies.prediction import gains as gains_by_family
+from studies.prediction import interval, outcomes
 
 ROOT = Path(__file__).parents[2]
 GRAPH_ALONE = ("gp_crf", "graph_propagation")
@@ -148,3 +151,20 @@ def test_numbers_of_corpora_families_and_runs() -> None:
     board = (ROOT / "leaderboards/standard.md").read_text(encoding="utf-8")
     runs, hours = re.findall(r"^(\d+) runs: \1 done; ([\d.]+) CPU hours", board, re.M)[0]
     assert f"# {int(runs):,} runs, {float(hours):.1f} CPU hours" in text
+
+
+def test_what_is_said_of_families_that_were_left_out() -> None:
+    table = gains_by_family(ROOT / "leaderboards/standard.csv")
+    text = words("docs/board.md")
+    for same_kind in (False, True):
+        found = outcomes(table, same_kind)
+        for digits, values in (
+            (2, [each.correlation for each in found]),
+            (1, [each.gain for each in found]),
+            (1, [each.highest - each.gain for each in found]),
+        ):
+            low, high = interval(np.array(values))
+            mean, *ends = (f"{number:.{digits}f}" for number in (np.mean(values), low, high))
+            assert re.search(rf"{mean}( points)? \[{', '.join(ends)}\]", text), (mean, ends)
+        right = sum(each.first == each.best for each in found)
+        assert f"in {right} of {len(found)}" in text
