@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from sslbench.plugins import registry
 from sslbench.suite.cells import suite_cells
 from sslbench.suite.file import read_suite
 from studies.prediction import gains as gains_by_family
 from studies.prediction import interval, outcomes
+from studies.prediction import main as print_prediction
 
 ROOT = Path(__file__).parents[2]
 GRAPH_ALONE = ("gp_crf", "graph_propagation")
@@ -168,3 +170,10 @@ def test_what_is_said_of_families_that_were_left_out() -> None:
             assert re.search(rf"{mean}( points)? \[{', '.join(ends)}\]", text), (mean, ends)
         right = sum(each.first == each.best for each in found)
         assert f"in {right} of {len(found)}" in text
+
+
+def test_the_table_of_families_that_were_left_out() -> None:
+    shown = CliRunner().invoke(print_prediction, [str(ROOT / "leaderboards/standard.csv")]).output
+    lines = [line for line in shown.splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + 15
+    assert "\n".join(lines) in (ROOT / "docs/board.md").read_text(encoding="utf-8")

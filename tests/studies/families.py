@@ -71,8 +71,8 @@ class Cell:
 def rejections(cell: Cell, n: int) -> F64:
     """Return float64[3]: the shares of n boards with p <= LEVEL.
 
-    That of the test over families, that of a t test over families, that of Wilcoxon's test which
-    takes corpora for witnesses.
+    They are those of three tests: ours over families, a t test over families, and Wilcoxon's test
+    over corpora, as if each corpus were an independent witness.
     """
     rng = np.random.default_rng(RANDOM_SEED)
     found = np.zeros(3)
