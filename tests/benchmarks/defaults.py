@@ -1,7 +1,10 @@
 """What should a parameter be if nobody sets it? Candidates for each task, on development parts.
 
-    PYTHONPATH=tests python -m benchmarks.defaults run STORE [METHOD ...]    makes missing records
-    PYTHONPATH=tests python -m benchmarks.defaults show STORE    prints tables of docs/defaults.md
+    PYTHONPATH=tests python -m benchmarks.defaults run STORE [TASK ...] [METHOD ...]
+    PYTHONPATH=tests python -m benchmarks.defaults show STORE [TASK ...]
+
+The first makes missing records, the second prints the tables of docs/defaults.md. A TASK is
+tagging, spans, segmentation or joint; without one, all.
 
 Each corpus is cut: train without its development part, which is the test here. The test splits of
 the corpora are not in the data that runs see. 100 labeled sentences, 500 others without labels.
@@ -38,6 +41,7 @@ KINDS = {
     "tagging": "ud_el ud_en ud_sv wsj_sample nps_chat questions ocr",
     "spans": "conll00 conll03 bc2gm bc5cdr wikigold ebm_nlp",
     "segmentation": "zh_gsd zh_zx",
+    "joint": "zh_gsd_tags zh_zx_tags",  # the same with the tags of words
 }
 KIND_OF = {corpus: kind for kind, names in KINDS.items() for corpus in names.split()}
 SEEDS, LABELED, UNLABELED, LARGEST_TEST = (0, 1), 100, 500, 1000
@@ -74,7 +78,8 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
     "hybrid": ("", "sigma2=100"),
 }
 SORTED = ("ocr",)  # by spelling
-FEATURES = {"ocr": registry().dataset("ocr").featurizer}
+FEATURES = {"ocr": "pixels3"} | dict.fromkeys(KINDS["segmentation"].split(), "zh_char")
+TAGS = "_tags"
 
 
 #: part of the warning of a training that did not converge
@@ -91,10 +96,15 @@ class Loaders:
 loaders = Loaders()
 
 
+def registered(corpus: str) -> DatasetInfo:
+    """What is registered of the whole corpus."""
+    return registry().dataset(corpus.removesuffix(TAGS))
+
+
 def load(corpus: str, home: DataHome) -> Dataset:
     """The corpus with a development part as its test."""
-    info = registry().dataset(corpus)
-    whole: Dataset = info.load()(DataHome(None, dataset=corpus))
+    info = registered(corpus)
+    whole: Dataset = info.load()(DataHome(None, dataset=info.name))
     train, dev = whole.splits["train"], whole.splits.get("dev")
     if dev is None:  # the last fifth of train
         order = np.arange(train.n_sentences)
@@ -123,7 +133,7 @@ def plugins() -> Registry:
     """The registry, with the cut corpora."""
     found = registry()
     for corpus, kind in KIND_OF.items():
-        info = found.dataset(corpus)
+        info = registered(corpus)
         metric = "seg_f1" if kind == "segmentation" else info.metric.removeprefix("alt_")
         task = "segmentation" if kind == "segmentation" else info.task
         cut = DatasetInfo(
@@ -134,7 +144,7 @@ def plugins() -> Registry:
             licence=info.licence,
             task=task,
             metric=metric,
-            featurizer=FEATURES.get(corpus, "zh_char" if kind == "segmentation" else "basic"),
+            featurizer=FEATURES.get(corpus, info.featurizer if kind == "joint" else "basic"),
             protocol="train without a development part, which is the test",
             files=info.files,
             graph=info.graph,
@@ -144,27 +154,29 @@ def plugins() -> Registry:
     return found
 
 
-def tasks(methods: list[str]) -> Iterator[RunTask]:
+def tasks(kinds: Sequence[str], methods: Sequence[str]) -> Iterator[RunTask]:
     """The runs: seed by seed, the papers' methods first."""
     for seed in SEEDS:
-        for method, texts in CANDIDATES.items():
-            for text in texts:
-                if not methods or method in methods:
-                    yield from planned(method, text, seed)
+        for method in methods:
+            for text in CANDIDATES[method]:
+                yield from planned(method, text, seed, corpora(kinds))
 
 
-def planned(method: str, text: str, seed: int) -> Iterator[RunTask]:
-    """The runs of a candidate with a seed, on all corpora."""
-    for corpus in KIND_OF:
+def corpora(kinds: Sequence[str]) -> list[str]:
+    """The corpora of some kinds of tasks."""
+    return [corpus for corpus, kind in KIND_OF.items() if kind in kinds]
+
+
+def planned(method: str, text: str, seed: int, names: Sequence[str]) -> Iterator[RunTask]:
+    """The runs of a candidate with a seed."""
+    for corpus in names:
         request = RunRequest(
             method=[method],
             dataset=[f"dev_{corpus}"],
             seeds=[seed],
             labeled=LABELED,
             unlabeled=UNLABELED,
-            params=[
-                f"{method}.{each}" for each in _settings(text, registry().dataset(corpus).graph)
-            ],
+            params=[f"{method}.{each}" for each in _settings(text, registered(corpus).graph)],
             preset=PLAIN,
             threads=1,
         )
@@ -184,7 +196,9 @@ def run(store: Store, made: Iterator[RunTask]) -> None:
 Gains = dict[str, tuple[float, ...]]  # points over `supervised` as it was, by corpus and seed
 
 
-def read(store: Store) -> tuple[dict[str, dict[str, Gains]], dict[str, list[str]]]:
+def read(
+    store: Store, kinds: Sequence[str]
+) -> tuple[dict[str, dict[str, Gains]], dict[str, list[str]]]:
     """Gains by method and candidate; by method the candidates that may be chosen.
 
     These are the ones whose trainings converge, but for a tenth of the runs; else the plain one.
@@ -199,7 +213,7 @@ def read(store: Store) -> tuple[dict[str, dict[str, Gains]], dict[str, list[str]
         for text in texts:
             cells = {
                 corpus: [records[_key(method, f"dev_{corpus}", s, params)] for s in SEEDS]
-                for corpus, params in _params_by_corpus(method, text).items()
+                for corpus, params in _params_by_corpus(method, text, kinds).items()
             }
             scores[method][text] = {
                 corpus: tuple(100 * (record.score or 0.0) for record in found)
@@ -220,12 +234,12 @@ def _key(method: str, dataset: str, seed: int, params: Mapping[str, Any]) -> str
     return content_id([method, dataset, seed, params])
 
 
-def _params_by_corpus(method: str, text: str) -> dict[str, dict[str, Any]]:
+def _params_by_corpus(method: str, text: str, kinds: Sequence[str]) -> dict[str, dict[str, Any]]:
     found = registry()
     own = method_description(found, method, {}).params
     by_corpus = {}
-    for corpus in KIND_OF:
-        graph = found.dataset(corpus).graph
+    for corpus in corpora(kinds):
+        graph = registered(corpus).graph
         by_corpus[corpus] = own | method_params(_settings(text, graph), found, method, PLAIN, graph)
     return by_corpus
 
@@ -247,7 +261,7 @@ def families(kind: str) -> dict[str, list[str]]:
     """The corpora of a kind by family."""
     found: dict[str, list[str]] = defaultdict(list)
     for corpus in KINDS[kind].split():
-        found[registry().dataset(corpus).family or corpus].append(corpus)
+        found[registered(corpus).family or corpus].append(corpus)
     return found
 
 
@@ -258,23 +272,23 @@ def mean(cells: Gains, kind: str, names: Sequence[str] | None = None) -> float:
     return fmean(fmean(fmean(cells[each]) for each in by_family[name]) for name in chosen)
 
 
-def show(store: Store) -> None:
+def show(store: Store, kinds: Sequence[str]) -> None:
     """Markdown: gains by family; what is chosen without each family, and what it gives there."""
-    found, settled = read(store)
-    columns = [(kind, name) for kind in KINDS for name in families(kind)]
+    found, settled = read(store, kinds)
+    columns = [(kind, name) for kind in kinds for name in families(kind)]
     heads = [name for _, name in columns]
-    print("| method, candidate |", " | ".join([*heads, *KINDS, "worst run"]), "|")
-    print("|---|" + "---:|" * (len(heads) + len(KINDS)) + "---|")
+    print("| method, candidate |", " | ".join([*heads, *kinds, "worst run"]), "|")
+    print("|---|" + "---:|" * (len(heads) + len(kinds)) + "---|")
     for method, candidates in found.items():
         for text, cells in candidates.items():
             row = [mean(cells, kind, [name]) for kind, name in columns]
-            row += [mean(cells, kind) for kind in KINDS]
+            row += [mean(cells, kind) for kind in kinds]
             worst = min(cells, key=lambda name: min(cells[name]))
             texts = " | ".join(f"{value:+.1f}" for value in row)
             print(f"| {method} {shown(text)} | {texts} | {worst} {min(cells[worst]):+.1f} |")
     print("\n| task | method | chosen | mean | without one family | mean there | worst family |")
     print("|---|---|---|---:|---|---:|---|")
-    for kind in KINDS:
+    for kind in kinds:
         for method, candidates in found.items():
             possible = {text: candidates[text] for text in settled[method]}
             print(left_out(kind, method, possible))
@@ -306,7 +320,9 @@ def left_out(kind: str, method: str, candidates: dict[str, Gains]) -> str:
 
 if __name__ == "__main__":
     command, folder, *names = sys.argv[1:]
+    chosen = [name for name in KINDS if name in names] or list(KINDS)
     if command == "run":
-        run(Store(folder), tasks(names))
+        methods = [name for name in CANDIDATES if name in names] or list(CANDIDATES)
+        run(Store(folder), tasks(chosen, methods))
     else:
-        show(Store(folder))
+        show(Store(folder), chosen)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 import ours
@@ -19,7 +21,7 @@ import peer
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import ChainCRF
 from sslbench.engine.features import TemplateFeaturizer
-from sslbench.experiment.data import DataHome
+from sslbench.experiment.data import DataHome, Dataset
 from sslbench.plugins import registry
 
 CLOSE = 1e-4
@@ -28,22 +30,33 @@ CLOSE = 1e-4
 def problem(word: str) -> tuple[Corpus, TemplateFeaturizer]:
     """The sentences, drawn at random, and the featurizer without templates of transitions."""
     name, sentences, *features = word.split(":")
-    info = registry().dataset(name)
-    train = info.load()(DataHome(offline=True)).splits["train"]
+    info, train = registry().dataset(name), dataset(name).splits["train"]
     order = np.random.default_rng(0).permutation(train.n_sentences)
     chosen = registry().featurizer(features[0] if features else info.featurizer).load()()
     own = [template for template in chosen.templates if not template.edge]
     return train.select(order[: int(sentences) or None]), TemplateFeaturizer(own)
 
 
+def dataset(name: str) -> Dataset:
+    """A registered dataset."""
+    found: Dataset = registry().dataset(name).load()(DataHome(offline=True))
+    return found
+
+
 def strings(crf: ChainCRF, corpus: Corpus, codes: np.ndarray) -> peer.Trainer:
     """A trainer that holds the same attributes as strings."""
-    trainer, names = peer.Trainer(), [f"{i:x}" for i in range(crf.index.n_node)]
-    node, labels = crf.encode(corpus).attributes.node.T, [crf.labels[code] for code in codes]
-    for lo, hi in zip(corpus.offsets[:-1], corpus.offsets[1:], strict=True):
-        rows = [[names[i] for i in row if i >= 0] for row in node[lo:hi].tolist()]
-        trainer.append(rows, labels[lo:hi])
+    trainer, labels = peer.Trainer(), iter([crf.labels[code] for code in codes])
+    for sentence in rows(crf, corpus):
+        trainer.append(sentence, list(islice(labels, len(sentence))))
     return trainer
+
+
+def rows(crf: ChainCRF, corpus: Corpus) -> Iterator[list[list[str]]]:
+    """The known attributes of each token of each sentence, as strings."""
+    names = [f"{i:x}" for i in range(crf.index.n_node)]
+    node = crf.encode(corpus).attributes.node.T
+    for first, last in zip(corpus.offsets[:-1], corpus.offsets[1:], strict=True):
+        yield [[names[i] for i in row if i >= 0] for row in node[first:last].tolist()]
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -17,6 +17,8 @@ from sslbench.experiment.execute.startup import thread_variables
 
 _FOLDER = Path("tests", "benchmarks")
 _BESIDE_PEER = "test_benchmarks.py"
+_SCORES = "scores.py"
+_CORPORA = ("conll00", "conll03", "ud_el", "sxu")
 _WIDTH = 80  # of a table that goes to a file
 _COLUMNS = "--benchmark-columns=min,median,max,rounds"
 
@@ -37,14 +39,24 @@ _COLUMNS = "--benchmark-columns=min,median,max,rounds"
     is_flag=True,
     help="Also graphs, posterior regularization, second order, reading, streaming (minutes).",
 )
+@click.option(
+    "--scores",
+    is_flag=True,
+    help=f"Instead: test score against CPU seconds of training, on {', '.join(_CORPORA)}.",
+)
 @format_option(["table", "json"])
-def command(rounds: int, threads: int | None, sentences: int, everything: bool, form: str) -> None:
+def command(
+    rounds: int, threads: int | None, sentences: int, everything: bool, scores: bool, form: str
+) -> None:
     """Time the engine and python-crfsuite on the same sentences, attributes and weights.
 
     On CoNLL-2000 if it is in the data home, otherwise on generated text of the same size. Needs the
     source checkout and pip install 'sslbench[bench]'. Times are medians of --rounds; trainings run
-    once.
+    once. --scores compares with all five trainers of CRFsuite.
     """
+    if scores:
+        _run([str(find_benchmarks() / _SCORES), str(sentences), *_CORPORA], thread_variables(1))
+        return
     report = measure(
         rounds=rounds,
         threads=threads or processors(),
@@ -67,7 +79,6 @@ def measure(
     a figure without peer has no such key, some have further values.
     UserError if the benchmarks or their packages are missing, or one of them fails.
     """
-    import subprocess
     import sys
     import tempfile
 
@@ -82,19 +93,27 @@ def measure(
         }
         files = folder if everything else folder / _BESIDE_PEER
         words = ["-m", "pytest", str(files), "-q", "-rs", "--benchmark-enable", _COLUMNS]
-        done = subprocess.run(
-            [sys.executable, *words, f"--rootdir={folder.parents[1]}"],
-            env={**os.environ, **variables},
-            stdout=sys.stderr,
-            cwd=folder.parents[1],
-        )
-        if done.returncode or not out.exists():
-            raise UserError(
-                "the benchmarks failed (see their messages above)",
-                hint="pip install 'sslbench[bench]'",
-            )
+        _run([*words, f"--rootdir={folder.parents[1]}"], variables, sys.stderr)
         report: dict[str, Any] = json.loads(out.read_text())
     return {"threads": threads, "rounds": rounds, **report}
+
+
+def _run(words: list[str], variables: dict[str, str], stdout: TextIO | None = None) -> None:
+    """Run Python in the top folder of the checkout; UserError if it fails."""
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, *words],
+        env={**os.environ, **variables},
+        stdout=stdout,
+        cwd=find_benchmarks().parents[1],
+    )
+    if done.returncode:
+        raise UserError(
+            "the benchmarks failed (see their messages above)",
+            hint="pip install 'sslbench[bench]'",
+        )
 
 
 def find_benchmarks() -> Path:
