@@ -113,7 +113,7 @@ class Row:
     @property
     def params(self) -> str:
         """The parameters as text."""
-        return ", ".join(f"{name}={value}" for name, value in self.key.params)
+        return settings_text(self.key.params)
 
     @property
     def mixed(self) -> bool:
@@ -129,9 +129,9 @@ class Row:
 def row_key(record: RunRecord) -> RowKey:
     """The row of a run."""
     spec = record.spec
-    params = tuple((name, _text(spec.params[name])) for name in sorted(spec.params))
+    params = tuple((name, as_text(spec.params[name])) for name in sorted(spec.params))
     own = spec.of_model
-    params += tuple((f"{spec.model}.{name}", _text(own[name])) for name in sorted(own))
+    params += tuple((f"{spec.model}.{name}", as_text(own[name])) for name in sorted(own))
     digest = spec.featurizer_digest
     if spec.learned:
         digest = content_id([digest, spec.learned])
@@ -141,7 +141,13 @@ def row_key(record: RunRecord) -> RowKey:
     )
 
 
-def _text(value: object) -> str:
+def settings_text(params: Iterable[tuple[str, str]]) -> str:
+    """Parameters as in the CSV file of a board: "name=value, name=value"."""
+    return ", ".join(f"{name}={value}" for name, value in params)
+
+
+def as_text(value: object) -> str:
+    """The value of a parameter: a string as it is, others as JSON."""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
