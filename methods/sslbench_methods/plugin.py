@@ -33,6 +33,9 @@ self_training self_training:SelfTraining 2.5
 selective_self_training selective_self_training:SelectiveSelfTraining 3
     self-training on the tokens that the model is sure of, all labels of others
     {ZHANG_2021}; {CASCANTE_2021}
+co_training co_training:CoTraining 6
+    the word and its context teach each other, then a model of all features learns
+    {BLUM_1998}, for chains
 jess_cm jess_cm.method:JessCM 7.0
     conditional random field whose potentials embed one HMM per template
     {SUZUKI_2008}
@@ -212,6 +215,7 @@ _OF_METHOD: Mapping[str, Fields] = {
     "tri_training": {"labels_only": True},
     "graph_self_training": _FIRST_ORDER,
     "type_self_training": _FIRST_ORDER,
+    "co_training": _READS_FEATURES,
     "jess_cm": {"needs_model": ("log_linear", "factors", "features")},
     "pipeline_st": {**_CHINESE, **_READS_WEIGHTS},
     "cluster_features": {**_CHINESE, **_READS_WEIGHTS},

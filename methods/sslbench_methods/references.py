@@ -9,6 +9,7 @@ ANDO_2005 = (
     "R. K. Ando, T. Zhang: A framework for learning predictive structures from multiple tasks and"
     " unlabeled data. Journal of Machine Learning Research 6, 2005"
 )
+BLUM_1998 = "A. Blum, T. Mitchell: Combining labeled and unlabeled data with co-training. COLT 1998"
 BROWN_1992 = (
     "P. Brown, V. Della Pietra, P. deSouza, J. Lai, R. Mercer: Class-based n-gram models of natural"
     " language. Computational Linguistics 18(4), 1992"

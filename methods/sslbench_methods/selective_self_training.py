@@ -31,8 +31,8 @@ from .shared import (
     changed_share,
     encoded,
     labels_digest,
-    partial_labels,
     train_supervised,
+    with_examples,
 )
 
 
@@ -86,12 +86,9 @@ class SelectiveSelfTraining(CRFMethod):
                 rounds.stop("cycle" if changed else "converged")
                 break
             seen.add(digest)
-            parts = [
-                (data, partial_labels(own, len(crf.labels), np.full(len(data.lengths), weight)))
-                for data, own in zip(text.unlabeled, targets, strict=True)
-            ]
             with run.phase("train"):
-                result = run.train(crf, [text.labeled, *parts], params)
+                parts = [text.labeled, *with_examples(crf, text, targets, weight)]
+                result = run.train(crf, parts, params)
             share = float(np.concatenate(chosen).mean())
             rounds.record(
                 f"{share:.2%} of the tokens selected",

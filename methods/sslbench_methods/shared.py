@@ -9,7 +9,14 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from sslbench import Problem, RunContext, SearchAxis, TrainingParams, doc
-from sslbench.engine.crf import ChainCRF, EncodedProblem, HardLabels, PartialLabels, SequenceModel
+from sslbench.engine.crf import (
+    ChainCRF,
+    EncodedProblem,
+    HardLabels,
+    PartialLabels,
+    SequenceModel,
+    Term,
+)
 from sslbench.engine.types import F64, I32
 from sslbench.method import FeaturesFrom
 
@@ -116,3 +123,17 @@ def partial_labels(labels: I32, n_labels: int, weights: F64) -> PartialLabels:
     known = np.flatnonzero(labels >= 0)
     allowed[known, labels[known]] = True
     return PartialLabels(allowed, weights=weights)
+
+
+def with_examples(
+    crf: SequenceModel, text: EncodedProblem, labels: list[I32], weight: float
+) -> list[tuple[Any, Term]]:
+    """Return unlabeled sentences of which some labels are known, as terms.
+
+    labels: int32[N] by shard, -1 = all are allowed; none at all = no terms.
+    weight: of a sentence, where a labeled one has 1.
+    """
+    return [
+        (data, partial_labels(known, len(crf.labels), np.full(len(data.lengths), weight)))
+        for data, known in zip(text.unlabeled, labels, strict=bool(labels))
+    ]

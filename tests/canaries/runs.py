@@ -137,6 +137,7 @@ RUNS: dict[str, dict[str, Any]] = {
         )
         for select in ("label", "threshold", "share")
     },
+    "co-training": _synth("co_training", *EXACT, "rounds=2"),
     "jess_cm": _synth("jess_cm", *EXACT, "rounds=3"),
     "jess_cm, chunks": _chunks("jess_cm", "sign=free", "rounds=2"),
     "jess_cm, lambda": _synth("jess_cm", "m_step=lambda", "unknown=neutral", "rounds=2"),

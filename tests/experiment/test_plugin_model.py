@@ -20,7 +20,9 @@ NEEDS = {
     "hybrid": "log_linear, factors, features",
     "generalized_expectation": "log_linear, features",
     "adaptive_pretraining": "masked_words",
-    **dict.fromkeys(("brown_clusters", "word_vectors", "encoder", "aso_semi"), "features"),
+    **dict.fromkeys(
+        ("co_training", "brown_clusters", "word_vectors", "encoder", "aso_semi"), "features"
+    ),
 }
 RUNS = {
     "supervised",
