@@ -39,13 +39,14 @@ TaskDefaults = Mapping[str, Values]
 KEEP_AXIS = SearchAxis("keep", ("last", "best"))
 
 
-def by_task(tagging: Values, spans: Values, chinese: Values) -> TaskDefaults:
-    """Defaults for tasks, see docs/defaults.md; chinese: words, without and with their tags."""
-    return {"tagging": tagging, "spans": spans, "segmentation": chinese, "joint": chinese}
+def by_task(tagging: Values, spans: Values, segmentation: Values, joint: Values) -> TaskDefaults:
+    """Defaults for tasks, see docs/defaults.md; joint: Chinese words with their tags."""
+    return {"tagging": tagging, "spans": spans, "segmentation": segmentation, "joint": joint}
 
 
-#: the default of most methods, the baseline among them
-WIDE_PRIOR = by_task(*3 * [{"sigma2": 100.0}])
+WIDE, WIDEST = {"sigma2": 100.0}, {"sigma2": 1000.0}
+#: the default of many methods, the baseline among them
+WIDE_PRIOR = by_task(WIDE, WIDE, WIDE, WIDEST)
 
 
 def encoded(

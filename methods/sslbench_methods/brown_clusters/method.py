@@ -21,7 +21,7 @@ from sslbench.engine.features.words import WordFeatures
 from sslbench.engine.types import Arrays
 from sslbench_methods.brown_clusters import kernels
 from sslbench_methods.on_text_features import OnTextFeatures
-from sslbench_methods.shared import TaskDefaults, by_task
+from sslbench_methods.shared import WIDE, WIDEST, TaskDefaults, by_task
 from sslbench_methods.text_words import TextWords
 
 Clusters = Annotated[int, doc("of words", ge=1, le=5_000)]
@@ -79,7 +79,7 @@ class BrownClustersCRF(OnTextFeatures):
         prefixes: Prefixes = (4, 6, 10, 20)
         cluster_window: ClusterWindow = 2
         cluster_column: ClusterColumn = "word"
-        task_defaults: ClassVar[TaskDefaults] = by_task({"sigma2": 100.0}, {"sigma2": 100.0}, {})
+        task_defaults: ClassVar[TaskDefaults] = by_task(WIDE, WIDE, {}, WIDEST)
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("clusters", (100, 320, 1000)),
             SearchAxis("cluster_min_count", low=1, high=20, log=True, integer=True),

@@ -40,11 +40,12 @@ from sslbench.engine.crf import (
 )
 from sslbench.engine.types import F64
 from sslbench_methods.shared import (
-    WIDE_PRIOR,
+    WIDE,
     Notes,
     Presets,
     TaskDefaults,
     WeightsFrom,
+    by_task,
     encoded,
     train_supervised,
 )
@@ -104,7 +105,7 @@ class EntropyRegularization(CRFMethod):
             "paper": "harms small samples: rare labels disappear (docs/defaults.md). No setting"
             " gave the gain that the paper claims (replications/jiao2006/report.md)"
         }
-        task_defaults: ClassVar[TaskDefaults] = WIDE_PRIOR
+        task_defaults: ClassVar[TaskDefaults] = by_task(WIDE, WIDE, WIDE, {})
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("gamma", (0.0, 0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0)),
             SearchAxis("anneal", ("none", "geometric")),

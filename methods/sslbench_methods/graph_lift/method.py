@@ -35,7 +35,7 @@ from sslbench_methods.graph_self_training.algorithm import (
     propagate,
 )
 from sslbench_methods.graph_self_training.method import TypeMethod
-from sslbench_methods.shared import TaskDefaults, by_task
+from sslbench_methods.shared import WIDEST, TaskDefaults, by_task
 
 #: less probable labels count as this probable
 FLOOR = 1e-3
@@ -59,7 +59,7 @@ class GraphLift(TypeMethod):
         nu: Annotated[Positive, doc("weight of the pull to the uniform distribution")] = 0.01
         steps: Annotated[int, doc("propagation steps; 0 = no edges", ge=0, le=10_000)] = 10
         task_defaults: ClassVar[TaskDefaults] = by_task(
-            tagging={"eta": 0.3}, spans={}, chinese={"eta": 0.3}
+            tagging={"eta": 0.3}, spans={}, segmentation={"eta": 0.3}, joint=WIDEST
         )
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *AXES,

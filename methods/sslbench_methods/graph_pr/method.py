@@ -46,7 +46,7 @@ from sslbench_methods.graph_pr.e_step import (
 from sslbench_methods.graph_pr.em import RegularizedEM
 from sslbench_methods.graph_pr.params import PAPER, REPRODUCED, RegularizationParams
 from sslbench_methods.graph_pr.penalties import AtLeastOnce, GraphLaplacian, Regularizer
-from sslbench_methods.shared import Presets, TaskDefaults, by_task, encoded
+from sslbench_methods.shared import WIDE, WIDEST, Presets, TaskDefaults, by_task, encoded
 
 KIND = "graph_pr"
 
@@ -78,8 +78,9 @@ class GraphPR(_Regularized):
         }
         task_defaults: ClassVar[TaskDefaults] = by_task(
             tagging={"lam": 1.0, "em_iters": 6, "m_iterations": 30},
-            spans={"sigma2": 100.0},
-            chinese={"sigma2": 100.0},
+            spans=WIDE,
+            segmentation=WIDE,
+            joint=WIDEST,
         )
         # With a poor graph, J keeps rising while accuracy falls.
         search: ClassVar[tuple[SearchAxis, ...]] = (
@@ -101,9 +102,10 @@ class PR1(_Regularized):
         """Those of one round."""
 
         task_defaults: ClassVar[TaskDefaults] = by_task(
-            tagging={"lam": 1.0, "sigma2": 100.0},
-            spans={"sigma2": 100.0},
-            chinese={"sigma2": 100.0},
+            tagging={"lam": 1.0, **WIDE},
+            spans=WIDE,
+            segmentation=WIDE,
+            joint=WIDEST,
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:

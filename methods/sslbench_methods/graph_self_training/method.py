@@ -136,9 +136,10 @@ class GraphSelfTraining(TypeMethod):
         }
         preset_notes: ClassVar[shared.Notes] = _NOTES
         task_defaults: ClassVar[shared.TaskDefaults] = shared.by_task(
-            tagging={**_STRONG, **_PAIRS, "sigma2": 100.0},
-            spans={"sigma2": 100.0},
-            chinese={**_STRONG, **_PAIRS},
+            tagging={**_STRONG, **_PAIRS, **shared.WIDE},
+            spans=shared.WIDE,
+            segmentation={**_STRONG, **_PAIRS},
+            joint={**_STRONG, **_PAIRS, **shared.WIDEST},
         )
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *_SHARED_AXES,
@@ -183,9 +184,10 @@ class TypeSelfTraining(TypeMethod):
         presets: ClassVar[shared.Presets] = {"paper": _PAPER, "reproduced": _REPRODUCED}
         preset_notes: ClassVar[shared.Notes] = {"reproduced": _FOR_TAGS}
         task_defaults: ClassVar[shared.TaskDefaults] = shared.by_task(
-            tagging={"sigma2": 100.0},
-            spans={"sigma2": 100.0},
-            chinese={**_STRONG, "sigma2": 100.0},
+            tagging=shared.WIDE,
+            spans=shared.WIDE,
+            segmentation={**_STRONG, **shared.WIDE},
+            joint=shared.WIDEST,
         )
         search: ClassVar[tuple[SearchAxis, ...]] = _SHARED_AXES
 

@@ -44,7 +44,7 @@ from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import F64, I32, I64, Arrays
 from sslbench_methods.hybrid.mixture import MixedModels, Scores, feature_sets, unmasked
 from sslbench_methods.jess_cm.tagger import JointTagger
-from sslbench_methods.shared import Presets, TaskDefaults, by_task
+from sslbench_methods.shared import WIDE, Presets, TaskDefaults, by_task
 
 FOLDS = 5
 MOST_OF_FOLD = 400  # sentences of a fold for Gamma, which are few numbers: scores of CRFs are large
@@ -100,7 +100,7 @@ class Hybrid(CRFMethod):
         rounds: Annotated[Rounds, doc("most rounds")] = 10
         epsilon: Annotated[Positive, doc("stop when rows of tables move less (mean L1)")] = 0.01
         symbol_min_count: Annotated[Count, doc("rarer symbols of unlabeled text share <UNK>")] = 2
-        task_defaults: ClassVar[TaskDefaults] = by_task({"sigma2": 100.0}, {}, {"sigma2": 100.0})
+        task_defaults: ClassVar[TaskDefaults] = by_task(WIDE, {}, WIDE, WIDE)
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("eta", low=1e-4, high=100, log=True),
             SearchAxis("gamma_sigma2", low=0.01, high=100, log=True),

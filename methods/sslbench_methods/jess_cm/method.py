@@ -43,7 +43,7 @@ from sslbench.engine.types import F64, Arrays
 from sslbench_methods.jess_cm.counts import SymbolCounts
 from sslbench_methods.jess_cm.models import EmbeddedModels
 from sslbench_methods.jess_cm.tagger import JessCMTagger
-from sslbench_methods.shared import Notes, Presets, TaskDefaults, by_task
+from sslbench_methods.shared import WIDE, Notes, Presets, TaskDefaults, by_task
 
 
 class JessCM(CRFMethod):
@@ -80,9 +80,10 @@ class JessCM(CRFMethod):
             " clear (replications/suzuki2008/report.md)"
         }
         task_defaults: ClassVar[TaskDefaults] = by_task(
-            tagging={"sign": "free", "sigma2": 100.0},
-            spans={"sign": "free", "sigma2": 100.0},
-            chinese={"eta": 1.0},
+            tagging={"sign": "free", **WIDE},
+            spans={"sign": "free", **WIDE},
+            segmentation={"eta": 1.0},
+            joint={"sign": "free", **WIDE},
         )
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("eta", low=1e-4, high=100, log=True),

@@ -38,7 +38,7 @@ from sslbench.engine.crf import (
 )
 from sslbench.engine.types import I32, Bool
 from sslbench_methods.self_labeled import WeightScale, sentence_weight
-from sslbench_methods.shared import WIDE_PRIOR, Presets, TaskDefaults, WeightsFrom, encoded
+from sslbench_methods.shared import WIDE, Presets, TaskDefaults, WeightsFrom, by_task, encoded
 from sslbench_methods.tri_training.tagger import Combine, ThreeTaggers
 
 THREE = range(3)
@@ -77,7 +77,7 @@ class TriTraining(CRFMethod):
         presets: ClassVar[Presets] = {
             "paper": {"weight": 1.0, "weight_scale": "sentence", "share": 0.0}
         }
-        task_defaults: ClassVar[TaskDefaults] = WIDE_PRIOR
+        task_defaults: ClassVar[TaskDefaults] = by_task(WIDE, WIDE, WIDE, WIDE)
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("unit", ("sentence", "token")),
             SearchAxis("disagreement", (False, True)),

@@ -18,6 +18,8 @@ from sslbench import (
 from sslbench.method import GraphSimilarity, Neighbors, Symmetry
 from sslbench_methods.shared import (
     KEEP_AXIS,
+    WIDE,
+    WIDEST,
     EdgeCounts,
     FeaturePruning,
     Keep,
@@ -98,8 +100,9 @@ class VirtualEvidenceParams(GraphCRFParams, frozen=True, kw_only=True):
     }
     task_defaults: ClassVar[TaskDefaults] = by_task(
         tagging=_STRONG,
-        spans={**_STRONG, "sigma2": 100.0},
-        chinese={**_STRONG, "sigma2": 100.0},
+        spans={**_STRONG, **WIDE},
+        segmentation={**_STRONG, **WIDE},
+        joint={**_STRONG, **WIDEST},
     )
     search: ClassVar[tuple[SearchAxis, ...]] = (
         SearchAxis("alpha", low=0, high=1.5),

@@ -23,7 +23,7 @@ from sslbench.engine.types import F32, F64, Arrays
 from sslbench.experiment.planning.values import UserFile
 from sslbench_methods.chinese.word_clusters import kmeans
 from sslbench_methods.on_text_features import OnTextFeatures
-from sslbench_methods.shared import WIDE_PRIOR, TaskDefaults
+from sslbench_methods.shared import WIDE, TaskDefaults, by_task
 from sslbench_methods.singular import singular_rows
 from sslbench_methods.text_words import TextWords
 from sslbench_methods.word_vectors.files import read_vectors
@@ -108,7 +108,7 @@ class WordVectorsCRF(OnTextFeatures):
         vector_clusters: VectorClusters = 100
         vector_window: VectorWindow = 1
         vector_column: VectorColumn = "word"
-        task_defaults: ClassVar[TaskDefaults] = WIDE_PRIOR
+        task_defaults: ClassVar[TaskDefaults] = by_task(WIDE, WIDE, WIDE, WIDE)
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("dimensions", (12, 25, 50, 100)),
             SearchAxis("vector_length", low=0.1, high=10, log=True),
