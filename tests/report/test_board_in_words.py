@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from sslbench.plugins import registry
+from sslbench.report.families import mean_interval, mean_p_value
 from sslbench.suite.cells import suite_cells
 from sslbench.suite.file import read_suite
 from studies.prediction import gains as gains_by_family
@@ -177,3 +179,26 @@ def test_the_table_of_families_that_were_left_out() -> None:
     lines = [line for line in shown.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 15
     assert "\n".join(lines) in (ROOT / "docs/board.md").read_text(encoding="utf-8")
+
+
+def test_gains_on_the_ten_treebanks() -> None:
+    text = (ROOT / "docs/board.md").read_text(encoding="utf-8")
+    (part,) = (each for each in text.split("\n\n") if each.startswith("| ten treebanks"))
+    board = pd.read_csv(ROOT / "leaderboards/tuned_cv.csv")
+    scores = board[board.dataset.str.startswith("ud_")].pivot(
+        index="dataset", columns="method", values="mean"
+    )
+    assert len(scores) == 10
+    methods = scores.columns.drop("supervised")
+    rows = table(part)
+    assert set(rows) == set(methods)
+    for method in methods:
+        values = 100 * (scores[method] - scores["supervised"]).to_numpy()
+        low, high = mean_interval(values)
+        assert list(rows[method].values())[1:] == [
+            f"{values.mean():+.2f}",
+            f"{low:+.2f} to {high:+.2f}",
+            f"{values.min():+.2f}",
+            f"{values.max():+.2f}",
+            f"{mean_p_value(values):.3f}",
+        ]
