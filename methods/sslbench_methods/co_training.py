@@ -2,9 +2,9 @@
 
 Blum & Mitchell (1998), table 1, for chains: two models read disjoint parts of the features, a token
 itself and the tokens around it. In a round, each is trained on the labeled sentences and on the
-tokens that the other was surest of; as many as a share of the text that grows with the rounds. The
-result is a model of all features, trained on the labeled sentences and what both were surest of at
-the end. All labels of the other tokens count.
+tokens that the other was surest of; their share of the text grows with the rounds. The result is a
+model of all features, trained on the labeled sentences and on what both were surest of at the end.
+A token that no view is sure of is summed over.
 
 The paper draws a pool of examples and adds a few of each label to those of both; here a round
 chooses anew from all text, so that an early error is not kept, and a view does not teach itself.
@@ -33,12 +33,7 @@ from sslbench.engine.crf import EncodedProblem, SequenceModel
 from sslbench.engine.features import Template, TemplateFeaturizer
 from sslbench.engine.types import I32
 from sslbench_methods.self_labeled import WeightScale, sentence_weight
-from sslbench_methods.shared import (
-    WIDE_PRIOR,
-    TaskDefaults,
-    encoded,
-    with_examples,
-)
+from sslbench_methods.shared import WIDE_PRIOR, TaskDefaults, encoded, with_examples
 
 OPEN = -1
 
@@ -66,7 +61,7 @@ class CoTraining(CRFMethod):
         crf, text = encoded(problem, params, run)
         weight = sentence_weight(params.weight, params.weight_scale, text)
         views = [
-            encoded(replace(problem, featurizer=part), params, run)
+            encoded(replace(problem, featurizer=part, dev=None), params, run)
             for part in views_of(problem.featurizer)
         ]
         taught: list[list[I32]] = [[], []]  # by the view that is sure of these labels
@@ -101,7 +96,7 @@ def surest_labels(crf: SequenceModel, text: EncodedProblem, share: float) -> lis
         most = int(share * often[label] * len(codes))
         least = np.sort(sure[own])[::-1][most] if most < len(own) else 0.0
         chosen[own] = sure[own] > least  # not those that are equal to the first one left out
-    ends = np.cumsum([len(own) for own in labels])[:-1]
+    ends = np.cumsum([len(part) for part in labels])[:-1]
     return np.split(np.where(chosen, codes, OPEN), ends)
 
 
