@@ -51,6 +51,26 @@ def test_options_reach_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == {"rounds": 2, "threads": 3, "sentences": 40, "everything": False}
 
 
+def test_scores_are_of_four_corpora(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(bench, "_run", lambda words, variables: asked.append(words))
+    assert sslbench("bench", "--scores", "--sentences", "40").exit_code == 0
+    ((program, *words),) = asked
+    assert Path(program).is_file()
+    assert words == ["40", "conll00", "conll03", "ud_el", "sxu"]
+
+
+def test_a_benchmark_without_figures_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tests" / "benchmarks"
+    folder.mkdir(parents=True)
+    (folder / "test_benchmarks.py").write_text("def test_it():\n    pass\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="the benchmarks failed"):
+        bench.measure(rounds=1, threads=1)
+
+
 def test_a_failing_benchmark_is_one_clear_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -93,13 +93,18 @@ def measure(
         }
         files = folder if everything else folder / _BESIDE_PEER
         words = ["-m", "pytest", str(files), "-q", "-rs", "--benchmark-enable", _COLUMNS]
-        _run([*words, f"--rootdir={folder.parents[1]}"], variables, sys.stderr)
+        _run([*words, f"--rootdir={folder.parents[1]}"], variables, sys.stderr, made=out)
         report: dict[str, Any] = json.loads(out.read_text())
     return {"threads": threads, "rounds": rounds, **report}
 
 
-def _run(words: list[str], variables: dict[str, str], stdout: TextIO | None = None) -> None:
-    """Run Python in the top folder of the checkout; UserError if it fails."""
+def _run(
+    words: list[str],
+    variables: dict[str, str],
+    stdout: TextIO | None = None,
+    made: Path | None = None,
+) -> None:
+    """Run Python in the top folder of the checkout; UserError if it fails or `made` is missing."""
     import subprocess
     import sys
 
@@ -109,7 +114,7 @@ def _run(words: list[str], variables: dict[str, str], stdout: TextIO | None = No
         stdout=stdout,
         cwd=find_benchmarks().parents[1],
     )
-    if done.returncode:
+    if done.returncode or not (made is None or made.exists()):
         raise UserError(
             "the benchmarks failed (see their messages above)",
             hint="pip install 'sslbench[bench]'",
