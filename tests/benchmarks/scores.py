@@ -4,8 +4,9 @@
 
 0 SENTENCES = all of train. The same attributes and pairs for both sides (node templates of the
 featurizer, observed pairs). A trainer is run anew for each number of rounds or tolerance. The third
-column is the first time within CLOSE of the score of CRFsuite's L-BFGS at its end. CPU seconds of this process, which has
-one thread: from attributes to a model; reading, attributes as strings and tagging are left out.
+column is the first time within CLOSE of the score of CRFsuite's L-BFGS at its end. CPU seconds of
+this process, which has one thread: from attributes to a model; reading, attributes as strings and
+tagging are left out.
 """
 
 from __future__ import annotations
