@@ -90,12 +90,18 @@ tri_training tri_training.method:TriTraining 9.0
 hybrid hybrid.method:Hybrid 12.0
     log-linear mixture of conditional and generative models of parts of the features
     {SUZUKI_2007}
+posterior_constraints constraints.method:PosteriorConstraints 10
+    conditional random field that obeys bounds of a file on labels of unlabeled text
+    {GANCHEV_2010}
 generalized_expectation generalized_expectation.method:GeneralizedExpectation 1.3
     conditional random field that gives attributes of unlabeled text their labels
     {MANN_2010}
 aso_semi aso_semi.method:AsoCRF 4.8
     supervised, with a subspace shared by predictors of words of all text as features
     {ANDO_2005}
+structural_correspondence aso_semi.correspondence:CorrespondenceCRF 5
+    supervised, with a subspace of predictors of words that both kinds of text share
+    {BLITZER_2006}
 weak_vote weak.method:WeakVote 3
     takes the label that most weak sources give for gold
     {MINTZ_2009}
@@ -108,6 +114,9 @@ noisy_channel weak.method:NoisyChannel 4
 weak_soft weak.method:WeakSoft 4
     soft targets of a label model: dawid_skene, hmm, or a model of the words too
     {DAWID_1979}; {LISON_2020}
+weak_trust weak.trust:WeakTrust 60
+    the learner of weak labels, or gold labels alone, that tags held-out gold sentences best
+    sslbench's own
 """
 
 _FEATURIZERS = """
@@ -186,6 +195,9 @@ encoder encoder.method:Encoder
 aso_semi aso_semi.method:AsoSemi
     columns of the subspace that predictors of words from their contexts share
     {ANDO_2005}
+structural_correspondence aso_semi.correspondence:Correspondence
+    columns of the subspace of predictors of words that labeled and unlabeled text share
+    {BLITZER_2006}
 brown_clusters brown_clusters.method:BrownClusters
     prefixes of the words' paths in a tree of Brown clusters
     {BROWN_1992}; {TURIAN_2010}
@@ -223,13 +235,16 @@ _OF_METHOD: Mapping[str, Fields] = {
     "word_vectors": _READS_FEATURES,
     "encoder": {"needs": ("folder",), **_READS_FEATURES},
     "aso_semi": _READS_FEATURES,
+    "structural_correspondence": _READS_FEATURES,
     "hybrid": {"needs_model": ("log_linear", "factors", "first_order", "features")},
     "adaptive_pretraining": {"needs_model": ("masked_words",)},
     "generalized_expectation": {"without_labels": True, **_READS_WEIGHTS},
+    "posterior_constraints": {"needs": ("constraints",)},
     "weak_vote": _WEAK,
     "fuzzy_crf": _WEAK,
     "noisy_channel": _WEAK,
     "weak_soft": _WEAK,
+    "weak_trust": _WEAK,
 }
 #: last bits of a training in single precision decide some 1 % of the labels (docs/transformer.md)
 _SINGLE: Fields = {"tolerance": 0.03}

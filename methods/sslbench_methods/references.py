@@ -9,6 +9,10 @@ ANDO_2005 = (
     "R. K. Ando, T. Zhang: A framework for learning predictive structures from multiple tasks and"
     " unlabeled data. Journal of Machine Learning Research 6, 2005"
 )
+BLITZER_2006 = (
+    "J. Blitzer, R. McDonald, F. Pereira: Domain adaptation with structural correspondence"
+    " learning. EMNLP 2006"
+)
 BLUM_1998 = "A. Blum, T. Mitchell: Combining labeled and unlabeled data with co-training. COLT 1998"
 BROWN_1992 = (
     "P. Brown, V. Della Pietra, P. deSouza, J. Lai, R. Mercer: Class-based n-gram models of natural"
@@ -28,6 +32,10 @@ DAWID_1979 = (
 DEVLIN_2019 = (
     "J. Devlin, M.-W. Chang, K. Lee, K. Toutanova: BERT: pre-training of deep bidirectional"
     " transformers for language understanding. NAACL 2019"
+)
+GANCHEV_2010 = (
+    "K. Ganchev, J. Graca, J. Gillenwater, B. Taskar: Posterior regularization for structured"
+    " latent variable models. Journal of Machine Learning Research 11, 2010"
 )
 GURURANGAN_2020 = (
     "S. Gururangan, A. Marasovic, S. Swayamdipta, K. Lo, I. Beltagy, D. Downey, N. A. Smith: Don't"

@@ -152,6 +152,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "tri_training", "rounds=2", "unit=token", "disagreement=true", "conditions=none"
     ),
     "subspace": _synth("aso_semi", "aso_words=30", "aso_size=8", "aso_min_count=2"),
+    "pivots": _synth("structural_correspondence", "aso_words=30", "aso_size=8", "aso_min_count=2"),
     "clusters": _synth("brown_clusters", *EXACT, "clusters=20"),
     "vectors": _synth("word_vectors", *EXACT, "dimensions=6"),
     "vectors, by signs": _synth("word_vectors", *EXACT, "vector_form=signs", "dimensions=6"),
@@ -163,6 +164,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "votes": _weak("weak_vote", *EXACT),
     "fuzzy labels": _weak("fuzzy_crf", *EXACT),
     "noisy channel": _weak("noisy_channel", *EXACT, "rounds=2"),
+    "trust": _weak("weak_trust", *EXACT, "folds=3"),
     **{
         f"soft targets, {name}": _weak("weak_soft", *EXACT, f"label_model={name}")
         for name in ("crf", "dawid_skene", "hmm", "vote")

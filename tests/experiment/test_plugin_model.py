@@ -20,6 +20,7 @@ NEEDS = {
     "hybrid": "log_linear, factors, features",
     "generalized_expectation": "log_linear, features",
     "adaptive_pretraining": "masked_words",
+    "structural_correspondence": "features",
     **dict.fromkeys(
         ("co_training", "brown_clusters", "word_vectors", "encoder", "aso_semi"), "features"
     ),

@@ -13,14 +13,18 @@ import pytest
 from sslbench.engine.corpus import Column, Vocabulary
 from sslbench.engine.crf import ChainCRF, PartialLabels
 from sslbench.engine.types import F64, I32
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.data.weak import ABSTAINS, PREFIX, UNREAD, without_weak
-from sslbench.testing.cases import FittedCase, method_case
+from sslbench.testing.cases import FittedCase, method_case, predicted_labels
 from sslbench.testing.toys import toy_dataset, with_weak_sources
+from sslbench_methods.supervised import Supervised
 from sslbench_methods.weak.label_models import LabelModel, dawid_skene, hidden_markov
 from sslbench_methods.weak.outcomes import Outcomes, majority, normalized
+from sslbench_methods.weak.trust import LEARNERS as CLASSES
 
-METHODS = ("weak_vote", "fuzzy_crf", "noisy_channel", "weak_soft")
+LEARNERS = ("weak_vote", "fuzzy_crf", "noisy_channel", "weak_soft")
+METHODS = (*LEARNERS, "weak_trust")
 EXACT = {"ftol": 1e-9}
 OFFSETS = np.array([0, 3, 4, 8])
 #: two sources of eight tokens: labels 0 and 1, 2 = silent, -1 = not read
@@ -167,7 +171,7 @@ def test_without_weak_labels_it_is_supervised(method: str) -> None:
         assert fitted(method, each).predicted(test) == plain.predicted(test)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", LEARNERS)
 def test_labels_that_no_labeled_sentence_has_are_learned(method: str) -> None:
     data = toy_dataset(train=40)
     train = data.splits["train"]
@@ -183,3 +187,44 @@ def test_the_figures_of_sources_are_noted() -> None:
     figures = case.trained.run.trace["weak_sources"]
     assert figures["careful"]["accuracy"] > 0.5
     assert set(figures) == {"careful", "hasty"}
+
+
+TRUSTED = {"sigma2": 1.0, "folds": 3}
+
+
+def test_the_choice_is_the_best_on_held_out_gold_sentences() -> None:
+    """By hand: each learner on two thirds of the gold sentences, scored on the others together."""
+    data = with_weak_sources(toy_dataset(train=60, test=60))
+    chosen = method_case("weak_trust", {**EXACT, **TRUSTED}, ()).fit(data, labeled=12)
+    problem, trace = chosen.problem, chosen.trained.run.trace["trust"]
+    right = dict.fromkeys(trace["scores"], 0)
+    for fold in range(3):
+        rows = np.arange(problem.labeled.n_sentences)
+        rest = problem.labeled.select(rows[rows % 3 != fold])
+        test = problem.labeled.select(rows[rows % 3 == fold])
+        gold = test.column("label").strings()
+        for name in right:
+            method = CLASSES.get(name, Supervised)
+            params = method.Params(ftol=1e-9, sigma2=1.0)
+            tagger = method().fit(replace(problem, labeled=rest), params, RunContext())
+            guesses = predicted_labels(tagger, test)
+            right[name] += sum(a == b for a, b in zip(guesses, gold, strict=True))
+    n = problem.labeled.n_tokens
+    assert trace["scores"] == pytest.approx({name: count / n for name, count in right.items()})
+    assert right[trace["chosen"]] == max(right.values())
+    best = "supervised" if trace["chosen"] == "gold" else trace["chosen"]
+    again = method_case(best, {**EXACT, "sigma2": 1.0}, ()).fit(data, labeled=12)
+    assert chosen.predicted(data.splits["test"]) == again.predicted(data.splits["test"])
+
+
+def test_a_source_is_trusted_if_it_is_right_and_not_if_it_is_noise() -> None:
+    data = toy_dataset(train=200, test=60)
+    gold = data.splits["train"].column("label")
+    labels = gold.vocabulary.strings
+    noise = np.random.default_rng(0).integers(0, len(labels), data.splits["train"].n_tokens)
+    right = fitted("weak_trust", with_source(data, gold.codes, labels), **TRUSTED)
+    wrong = fitted("weak_trust", with_source(data, noise, labels), **TRUSTED)
+    scores = wrong.trained.run.trace["trust"]["scores"]
+    assert right.trained.run.trace["trust"]["chosen"] != "gold"
+    assert wrong.trained.run.trace["trust"]["chosen"] != "weak_vote"
+    assert scores["weak_vote"] < scores["gold"]

@@ -12,6 +12,7 @@ section 2).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -61,36 +62,47 @@ class AsoSemi:
         aso_tokens: AsoTokens = 100_000
         aso_column: AsoColumn = "word"
 
+    columns: ClassVar[type[Subspace]] = Subspace
+
+    def text(self, problem: Problem, params: Params) -> list[Corpus]:
+        """Return the text of the problems."""
+        return list(HeadTokens(problem.unlabeled, params.aso_tokens))
+
+    def words(self, problem: Problem, params: Params) -> list[str]:
+        """Return the words that are predicted."""
+        return TextWords.of(problem, params.aso_column, 1).words[: params.aso_words]
+
     def learn(self, problem: Problem, params: Params, run: RunContext) -> Subspace:
-        """Solve the problems on the unlabeled text; UserError for a featurizer of edges alone."""
+        """Solve the problems on the text; UserError for a featurizer of edges alone."""
         templates = [t for t in problem.featurizer.templates if not t.edge]
         if not templates:
             raise UserError("the featurizer has no attributes to predict words from")
         column = params.aso_column
-        shards = list(HeadTokens(problem.unlabeled, params.aso_tokens))
+        shards = self.text(problem, params)
         index = AttributeIndex.fit(templates, shards, params.aso_min_count)
         kinds = np.array([_kind(t, column) for t in index.node_templates], np.int32)
         _, group = np.unique(kinds, return_inverse=True)
-        empty = Subspace(index, group.astype(np.int32)[index.node_slots], _none(index.n_node, 0))
-        if not shards or not params.aso_size or not index.n_node:
+        slots, words = group.astype(np.int32)[index.node_slots], self.words(problem, params)
+        empty = self.columns(index, slots, _none(index.n_node, 0))
+        if not shards or not words or not params.aso_size or not index.n_node:
             return empty
-        predictors = auxiliary_predictors(problem, Corpus.concatenate(shards), index, params)
+        predictors = auxiliary_predictors(words, Corpus.concatenate(shards), index, params)
         theta = _none(index.n_node, params.aso_size)
         owner = np.repeat(group, np.diff(index.node_start))
         for g in range(int(group.max()) + 1):
             shared = shared_directions([part[owner == g] for part in predictors], params.aso_size)
             theta[owner == g, : shared.shape[1]] = shared
-        raw = Subspace(index, empty.group, theta)
+        raw = self.columns(index, slots, theta)
         spread = float(np.sqrt(np.mean(raw.dense(shards[0]) ** 2)))
-        run.trace["problems"] = len(OFFSETS) * params.aso_words
+        run.trace["problems"] = len(OFFSETS) * len(words)
         run.trace["attributes"], run.trace["groups"] = index.n_node, raw.n_groups
         factor = np.float32(params.aso_scale / spread if spread else 1.0)
-        return Subspace(index, empty.group, theta * factor)
+        return self.columns(index, slots, theta * factor)
 
-    @staticmethod
-    def restore(arrays: Arrays, facts: dict[str, Any]) -> Subspace:
+    @classmethod
+    def restore(cls, arrays: Arrays, facts: dict[str, Any]) -> Subspace:
         """Return features of a saved tagger."""
-        return Subspace.from_arrays(arrays, facts)
+        return cls.columns.from_arrays(arrays, facts)
 
 
 class AsoCRF(OnTextFeatures):
@@ -128,11 +140,10 @@ def _kind(template: Template, column: str) -> int:
 
 
 def auxiliary_predictors(
-    problem: Problem, text: Corpus, index: AttributeIndex, params: AsoSemi.Params
+    words: Sequence[str], text: Corpus, index: AttributeIndex, params: AsoSemi.Params
 ) -> list[F32]:
     """Return float32[A, words] each: weights of the attributes for blocks of problems."""
-    frequent = TextWords.of(problem, params.aso_column, 1).words[: params.aso_words]
-    table = {word: number for number, word in enumerate(frequent)}
+    table = {word: number for number, word in enumerate(words)}
     column = text.column(params.aso_column)
     codes = [table.get(word, -1) for word in column.vocabulary.strings]
     number: I32 = np.array(codes, np.int32)[column.codes]
@@ -143,8 +154,8 @@ def auxiliary_predictors(
         blind = [seen_without(t, params.aso_column, offset) for t in index.node_templates]
         slots = np.array(blind, np.bool_)[index.node_slots]
         X = attribute_matrix(node, slots, index.n_node)
-        Y = word_targets(number, offset, sentence, len(frequent))
-        for begin in range(0, len(frequent), BLOCK):
+        Y = word_targets(number, offset, sentence, len(words))
+        for begin in range(0, len(words), BLOCK):
             block = Y[:, begin : begin + BLOCK].toarray()
             predictors.append(ridge(X, block, params.aso_ridge, ITERATIONS, TOLERANCE))
     return predictors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +27,7 @@ class Subspace:
     group: I32
     theta: F32
     templates: tuple[str, ...] = ()
+    prefix: ClassVar[str] = "aso"
 
     @property
     def n_groups(self) -> int:
@@ -36,7 +37,7 @@ class Subspace:
     def dense_columns(self) -> tuple[str, ...]:
         """h per group."""
         size = self.theta.shape[1]
-        return tuple(f"aso{g}:{d}" for g in range(self.n_groups) for d in range(size))
+        return tuple(f"{self.prefix}{g}:{d}" for g in range(self.n_groups) for d in range(size))
 
     def annotate(self, corpus: Corpus) -> Corpus:
         """Return the corpus as it is."""

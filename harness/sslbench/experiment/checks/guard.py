@@ -7,7 +7,7 @@ method scores better on the sentences of all folds together. Nothing but labeled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -27,7 +27,7 @@ from sslbench.experiment.inputs.problem import (
     without_labels,
 )
 from sslbench.experiment.metrics import Scores, pool, score
-from sslbench.experiment.records.record import GuardSpec, RunRecord
+from sslbench.experiment.records.record import FoldBy, GuardSpec, RunRecord
 
 Fit = Callable[[Problem, RunContext], Tagger]
 
@@ -44,17 +44,9 @@ def is_better(
     n, metric = problem.labeled.n_sentences, METRICS[problem.task]
     if n < 2:
         return True
-    parts: list[tuple[Scores, Scores]] = []
+    fold_by = None if spec.fold_by is msgspec.UNSET else spec.fold_by
     with run.phase("guard"):
-        fold_by = None if spec.fold_by is msgspec.UNSET else spec.fold_by
-        documents = problem.labeled.documents
-        cut = grouped_folds(np.arange(n), min(spec.folds, n), documents, fold_by)
-        for train, held_out in cut:
-            rest = replace(problem, labeled=problem.labeled.select(train), dev=unseen(problem))
-            test = problem.labeled.select(held_out)
-            scores = _scores(method(rest, run.apart()), test, problem)
-            problem.dev_labels.seen |= rest.dev_labels.seen
-            parts.append((scores, _scores(baseline(rest, run.apart()), test, problem)))
+        parts = held_out_scores(problem, (method, baseline), spec.folds, fold_by, run)
     ours, theirs = (pool([part[i] for part in parts]).metrics[metric] for i in (0, 1))
     run.trace["guard"] = {
         "baseline": spec.method,
@@ -65,6 +57,24 @@ def is_better(
         "kept": "method" if ours > theirs else "baseline",
     }
     return ours > theirs
+
+
+def held_out_scores(
+    problem: Problem, fits: Sequence[Fit], folds: int, fold_by: FoldBy | None, run: RunContext
+) -> list[list[Scores]]:
+    """Return the scores of each training on the held-out labeled sentences of each fold.
+
+    folds: at most; there are at least two labeled sentences. The text is that of the problem, and
+    the development split is not seen.
+    """
+    n, documents = problem.labeled.n_sentences, problem.labeled.documents
+    parts = []
+    for train, held_out in grouped_folds(np.arange(n), min(folds, n), documents, fold_by):
+        rest = replace(problem, labeled=problem.labeled.select(train), dev=unseen(problem))
+        test = problem.labeled.select(held_out)
+        parts.append([_scores(fit(rest, run.apart()), test, problem) for fit in fits])
+        problem.dev_labels.seen |= rest.dev_labels.seen
+    return parts
 
 
 def _scores(tagger: Tagger, held_out: Corpus, problem: Problem) -> Scores:

@@ -1,0 +1,1 @@
+"""Posterior regularization with constraints of a file."""
