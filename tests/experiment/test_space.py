@@ -162,7 +162,8 @@ def test_the_digest_is_that_of_what_is_searched() -> None:
     axes = (LOG, SearchAxis("b", low=0, high=1))
     assert search_digest(axes) == search_digest(axes[::-1])
     assert search_digest((LOG,)) != search_digest(axes)
-    assert search_digest(()) == ""
+    assert search_digest(()) == search_digest((), raced=True) == ""
+    assert search_digest(axes, raced=True) != search_digest(axes)
     assert search_digest((SearchAxis("b", low=0, high=2),)) != search_digest(axes[1:])
 
 

@@ -296,7 +296,8 @@ class _Planner:
         axes = described.axes if tuned else ()
         searched = {axis.param for axis in axes}
         params = {name: v for name, v in described.params.items() if name not in searched}
-        return _Values(params, first, search_digest(axes), self._hashes(described))
+        search = search_digest(axes, raced=request.tune_by == "cv")
+        return _Values(params, first, search, self._hashes(described))
 
     def _hashes(self, described: MethodDescription) -> dict[str, str]:
         """Hashes of the user's files; UserError if one cannot be read where it is needed.

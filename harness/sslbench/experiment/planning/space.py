@@ -23,6 +23,8 @@ from sslbench.experiment.records.record import content_id
 EDGE = 0.1
 #: of the search; raised when the same space and seed give other candidates
 VERSION = 1
+#: of the race; raised when it ends other trials
+RACE = 2
 
 
 @dataclass(frozen=True)
@@ -140,10 +142,13 @@ def open_axes(params: type[Any], fixed: Container[str]) -> tuple[SearchAxis, ...
     return tuple(axis for axis in search_space(params) if axis.param not in fixed)
 
 
-def search_digest(axes: tuple[SearchAxis, ...]) -> str:
-    """A hash of the space that is searched; "" if it is empty."""
+def search_digest(axes: tuple[SearchAxis, ...], *, raced: bool = False) -> str:
+    """A hash of the space that is searched, and of the race, if trials do; "" without a space."""
+    if not axes:
+        return ""
     searched = sorted(map(asdict, axes), key=itemgetter("param"))
-    return content_id({"version": VERSION, "axes": searched}) if searched else ""
+    race = {"race": RACE} if raced else {}
+    return content_id({"version": VERSION, "axes": searched, **race})
 
 
 def edge_warning(axis: SearchAxis, value: Any, ends: Container[float]) -> str | None:

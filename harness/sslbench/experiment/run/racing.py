@@ -2,7 +2,7 @@
 
 After each fold but the last, a trial is compared with the best finished one on the sentences that
 both have labeled by then. It leaves the race unless it is ahead, or behind by less than
-`BOUND` standard errors of the difference. The standard error is the jackknife's over sentences
+`BOUNDS` standard errors of the difference. The standard error is the jackknife's over sentences
 (Efron & Tibshirani 1993, equation 11.5), since a metric may be a ratio of sums. Races over
 test cases: Maron & Moore 1994; with paired differences, as here: Birattari et al. 2002.
 
@@ -18,10 +18,9 @@ from collections.abc import Sequence
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.metrics.counts import ratio
 
-#: standard errors by which a trial may be behind. In the simulation a race of eight trials makes
-#: 0.47 to 0.55 of all trainings and loses at most 0.05 points on average; at 0 these are 0.43 to
-#: 0.45 and 0.13, at 1 0.48 to 0.68 and 0.01.
-BOUND = 0.5
+#: standard errors by which a trial may be behind after each fold; from the third one on it has to
+#: be ahead. See docs/statistics.md#racing for what other bounds lose and save.
+BOUNDS = (1.0, 1.0, 0.0)
 
 
 class Race:
@@ -38,7 +37,7 @@ class Race:
             return False
         ours, theirs = map(SentenceCounts.concatenate, (folds, self._best[: len(folds)]))
         ahead, error = difference(ours, theirs, self.metric)
-        return ahead <= -BOUND * error
+        return ahead <= -BOUNDS[min(len(folds), len(BOUNDS)) - 1] * error
 
     def finish(self, folds: Sequence[SentenceCounts]) -> None:
         """Enter a trial with all of its folds; of equal ones the first stays the best."""
