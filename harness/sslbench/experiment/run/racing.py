@@ -24,10 +24,11 @@ BOUNDS = (1.0, 1.0, 0.0)
 
 
 class Race:
-    """The trials of one search, compared on one metric."""
+    """The trials of one search, compared on one metric. bounds: see `BOUNDS`."""
 
-    def __init__(self, metric: str) -> None:
+    def __init__(self, metric: str, bounds: Sequence[float] = BOUNDS) -> None:
         self.metric = metric
+        self.bounds = bounds
         self._best: Sequence[SentenceCounts] = ()
         self._score = -math.inf
 
@@ -37,7 +38,7 @@ class Race:
             return False
         ours, theirs = map(SentenceCounts.concatenate, (folds, self._best[: len(folds)]))
         ahead, error = difference(ours, theirs, self.metric)
-        return ahead <= -BOUNDS[min(len(folds), len(BOUNDS)) - 1] * error
+        return ahead <= -self.bounds[min(len(folds), len(self.bounds)) - 1] * error
 
     def finish(self, folds: Sequence[SentenceCounts]) -> None:
         """Enter a trial with all of its folds; of equal ones the first stays the best."""

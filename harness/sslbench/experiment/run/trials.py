@@ -78,7 +78,7 @@ class Trials:
         counts: list[SentenceCounts] = []
         ended = False
         while len(done) < len(self.parts) and not ended:
-            done.append(self._part(len(done), params))
+            done.append(self.part(len(done), params))
             if done[-1].error is None:
                 counts.append(SentenceCounts.from_lists(done[-1].counts))
             ended = done[-1].error is not None or self._is_out(counts)
@@ -112,7 +112,8 @@ class Trials:
             dropped_after=len(done) if dropped else msgspec.UNSET,
         )
 
-    def _part(self, number: int, params: Mapping[str, Any]) -> PartScore:
+    def part(self, number: int, params: Mapping[str, Any]) -> PartScore:
+        """Train on all folds but one, or read from the store what came of it."""
         part_id = self._identity(number, params)
         part = self.store.load_trial(part_id) if self.store else None
         if part is None:
