@@ -14,10 +14,13 @@ from sslbench.engine.crf import ChainModel
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.inputs.protocol import Sample, no_text
 from sslbench.experiment.inputs.weak_sources import with_sources
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.planning.task import RunTask
+from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.request.request import RunRequest
+from sslbench.testing.toys import toy_dataset
 from sslbench_methods.weak.sources import Gazetteer, Patterns, SourceParams
 
 TEXT = [["Ada", "Lovelace", "met", "Ada"], ["in", "New", "York", "on", "12", "May"]]
@@ -128,3 +131,17 @@ def test_identity_and_a_tagger_from_a_folder(tmp_path: Path) -> None:
     assert tagger.predict([["Cid", "ran"]]) == [["B-PER", "O"]]
     names.write_text("PER\tCid\n")
     assert planned(folder, "noisy_channel", file, **weak).spec.run_id != one.spec.run_id
+
+
+def test_with_sources_models_have_tags_as_labels_also_where_a_dataset_has_a_codec() -> None:
+    data = toy_dataset("spans", codec=True)
+    protocol = ProtocolSpec(labeled=12, text="rest", seed=0)
+    labels = []
+    for weak in (msgspec.UNSET, {"gazetteer": {"file": "names.tsv"}}):
+        spec = RunSpec("noisy_channel", "toy", "toy", "toy", {}, protocol, weak=weak)
+        sample = Sample.of(spec, data)
+        made = sample.problem(sample.drawn.labeled, no_text(data), None, None)
+        labels.append(made.labels)
+        assert (made.tags is None) == (weak is not msgspec.UNSET)
+    assert all("|" in label for label in labels[0])
+    assert all(label == "O" or label[1] == "-" for label in labels[1])

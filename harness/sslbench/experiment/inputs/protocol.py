@@ -300,4 +300,6 @@ class Sample:
             model=model,
             label_constraint=dataset.label_constraint,
         )
-        return problem if dataset.codec is None else problem.coded(dataset.codec(labels))
+        if dataset.codec is None or self.spec.weak_sources:  # weak labels are tags
+            return problem
+        return problem.coded(dataset.codec(labels))
