@@ -90,6 +90,7 @@ def test_positional_and_defaults() -> None:
     assert values.settings == ("a.rounds=2", 'names=["x","y"]', "flag=true")
     trained = TrainRequest("a", "d", seed=3)
     assert (trained.guard, RunRequest("a").guard) == (True, False)
+    assert RunRequest("a", columns="word,label").columns == ("word", "label")
     assert (trained.run_request().seeds, trained.run_request().guard) == ((3,), True)
 
 

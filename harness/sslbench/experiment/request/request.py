@@ -119,8 +119,8 @@ class Call(_Named):
     def __post_init__(self) -> None:
         cap = self.unlabeled
         self._replace(
-            columns=tuple(self.columns),
-            label_names=tuple(self.label_names),
+            columns=listed(self.columns),
+            label_names=listed(self.label_names),
             weak_sources=names(self.weak_sources),
             labeled=parse_labeled(str(self.labeled)),
             unlabeled=None if cap is None else parse_unlabeled(str(cap)),
@@ -291,6 +291,11 @@ class TrainRequest(Options, Call):
         shared = {*parameters(TrainRequest)} & {*parameters(RunRequest)}
         given = {name: getattr(self, name) for name in shared}
         return RunRequest(**given, seeds=(self.seed,))
+
+
+def listed(given: Sequence[str]) -> tuple[str, ...]:
+    """Names in order; a text has commas between them, as on the command line."""
+    return tuple(given.split(",") if isinstance(given, str) else given)
 
 
 def names(given: Names) -> tuple[str, ...]:
