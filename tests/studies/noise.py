@@ -22,7 +22,7 @@ from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.planning.task import load_registered
 from sslbench.plugins import registry
 
-METHODS = ("supervised", "weak_vote", "fuzzy_crf", "noisy_channel", "weak_soft", "weak_trust")
+METHODS = ("supervised", "weak_vote", "fuzzy_crf", "noisy_channel", "weak_soft")
 KINDS = ("missing", "type", "token")
 STREAM = 0x6E6F6973
 
@@ -96,7 +96,12 @@ def write(path: Path, corpus: Corpus, columns: Sequence[Sequence[str]]) -> None:
 
 
 def scores(
-    sample: Sample, folder: Path, shares: Sequence[int], kinds: Sequence[str], seeds: int
+    sample: Sample,
+    folder: Path,
+    shares: Sequence[int],
+    kinds: Sequence[str],
+    seeds: int,
+    methods: Sequence[str] = METHODS,
 ) -> pd.DataFrame:
     """Return the test scores in points: a row per kind, share, method and seed."""
     rows = []
@@ -106,7 +111,7 @@ def scores(
                 data = folder / f"{kind}-{share}-{seed}"
                 sample.write(data, seed, kind, share / 100)
                 records = sslbench.run(
-                    method=METHODS,
+                    method=methods,
                     data=str(data),
                     columns=("word", "label", "weak:noise"),
                     store=str(folder / "runs"),
@@ -124,20 +129,28 @@ def scores(
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--labeled", default=100, help="Gold sentences.")
 @click.option("--text", default=500, help="Sentences with weak labels.")
-@click.option("--shares", default="0,20,40,60,80", help="Per cent of wrong labels.")
+@click.option("--shares", default="0,25,50,75", help="Per cent of wrong labels.")
 @click.option("--kinds", default="missing,type")
 @click.option("--seeds", default=3)
+@click.option("--method", "methods", multiple=True, default=METHODS)
 def main(
-    name: str, folder: Path, labeled: int, text: int, shares: str, kinds: str, seeds: int
+    name: str,
+    folder: Path,
+    labeled: int,
+    text: int,
+    shares: str,
+    kinds: str,
+    seeds: int,
+    methods: Sequence[str],
 ) -> None:
     """Print a table of each kind of noise: mean scores, a row per method."""
     home = DataHome(None, dataset=name)
     dataset = load_registered(registry().dataset(name), home, {}, 0)
     wanted = [int(each) for each in shares.split(",")]
     sample = Sample(dataset, labeled, text)
-    table = scores(sample, folder, wanted, kinds.split(","), seeds)
+    table = scores(sample, folder, wanted, kinds.split(","), seeds, methods)
     for kind, part in table.groupby("kind", sort=False):
-        means = part.pivot_table("score", "method", "share").loc[list(METHODS)]
+        means = part.pivot_table("score", "method", "share").loc[list(methods)]
         print(f"\n| {kind} | " + " | ".join(f"{share} %" for share in means.columns) + " |")
         print("|---|" + "---:|" * len(means.columns))
         for method, row in means.iterrows():
