@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from sslbench import SearchAxis
 from sslbench.experiment.planning.space import SHARED
 from sslbench.experiment.records.trials import Trial
-from sslbench.experiment.run.tuning import LEAST_EXPLORED, Budget, Tuning, positions, search
+from sslbench.experiment.run.tuning import (
+    LEAST_EXPLORED,
+    Budget,
+    InTurn,
+    Tuning,
+    positions,
+    search,
+)
 
 ROUNDS = SearchAxis("rounds", low=1, high=20, log=True, integer=True)
 SIGN = SearchAxis("sign", ("+", "-"))
@@ -32,7 +39,7 @@ def run(
         return Trial(dict(params), "f1", score(params), 2 * cpu_s, cpu_s, "boom")
 
     default = {axis.param: DEFAULT[axis.param] for axis in axes}
-    return search(axes, default, budget, seed, evaluate)
+    return search(axes, default, budget, seed, InTurn(evaluate))
 
 
 def peak(at: float) -> Callable[[Mapping[str, Any]], float]:

@@ -14,8 +14,8 @@ from sslbench.experiment.records.trials import TUNING_FOLDS
 
 #: trainings that a trial is worth where it trains on all folds of the labeled sample but one each
 _TRIAL_ON_FOLDS = TUNING_FOLDS - 1.0
-#: the share of these that a trial after the first is expected to need where trials race
-_RACED = 0.45
+#: the share of these that a trial is expected to need where trials race
+_RACED = 0.5
 
 
 def cost_keys(spec: RunSpec) -> tuple[str, str, str]:
@@ -42,8 +42,7 @@ def trainings(spec: RunSpec, n_trials: float, has_dev: bool) -> float:
     """
     protocol = spec.protocol
     per_trial = 1.0 if has_dev and not protocol.cross_validated else _TRIAL_ON_FOLDS
-    full = min(n_trials, 1) if protocol.tune_by == "cv" else n_trials
-    trials = per_trial * (full + _RACED * (n_trials - full))
+    trials = per_trial * n_trials * (_RACED if protocol.tune_by == "cv" else 1.0)
     guard = 0 if spec.guard is msgspec.UNSET else spec.guard.folds
     return (1 + trials + guard) * max(1, protocol.folds)
 

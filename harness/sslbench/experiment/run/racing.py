@@ -1,64 +1,78 @@
-"""Which trials of cross-validation end before the last fold.
+"""Successive halving of trials over the folds of the labeled sentences.
 
-After each fold but the last, a trial is compared with the best finished one on the sentences that
-both have labeled by then. It leaves the race unless it is ahead, or behind by less than
-`BOUNDS` standard errors of the difference. The standard error is the jackknife's over sentences
-(Efron & Tibshirani 1993, equation 11.5), since a metric may be a ratio of sums. Races over
-test cases: Maron & Moore 1994; with paired differences, as here: Birattari et al. 2002.
-
-A trial that has left is not taken back, so the order of trials counts. The best one of all may be
-lost. `tests/experiment/test_racing.py` simulates what is lost on average.
+All trials are trained on the first fold. The best of them go on to the second, the best of these to
+the third, and so on (successive halving: Karnin, Koren & Somekh 2013; Jamieson & Talwalkar 2016,
+with folds for iterations). Trials are compared on all folds that they have been trained on, so a
+trial that has left is not taken back. Of the last ones, the best on all folds is chosen: the best
+of all trials may have left. docs/statistics.md#racing has what is lost and saved.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
-from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
-from sslbench.experiment.metrics.counts import ratio
+from sslbench.experiment.records.trials import Trial
+from sslbench.experiment.run.trials import Attempt, Trials
 
-#: standard errors by which a trial may be behind after each fold; from the third one on it has to
-#: be ahead. See docs/statistics.md#racing for what other bounds lose and save.
-BOUNDS = (1.0, 1.0, 0.0)
+#: the parts of all trials that go on after the first, the second, and each further fold
+SHARES = (5 / 8, 3 / 8, 1 / 4)
+#: of those, at least
+LEAST = 2
+#: the part of the trials of the first half whose second fold decides where the other half searches
+LEADERS = 3 / 4
+#: folds per trial that a race of many trials takes
+FOLDS = 1 + sum(SHARES) + SHARES[-1]
+
+
+def survivors(trials: int, folds: int) -> int:
+    """Return how many of so many trials go on when all were trained on so many folds."""
+    share = SHARES[min(folds, len(SHARES)) - 1]
+    return min(trials, max(LEAST, math.ceil(share * trials)))
 
 
 class Race:
-    """The trials of one search, compared on one metric. bounds: see `BOUNDS`."""
+    """The trials of one search; see `sslbench.experiment.run.tuning.Contest`."""
 
-    def __init__(self, metric: str, bounds: Sequence[float] = BOUNDS) -> None:
-        self.metric = metric
-        self.bounds = bounds
-        self._best: Sequence[SentenceCounts] = ()
-        self._score = -math.inf
+    def __init__(self, trials: Trials) -> None:
+        self.trials = trials
+        self.attempts: list[Attempt] = []
+        self._leader: Attempt | None = None
 
-    def is_behind(self, folds: Sequence[SentenceCounts]) -> bool:
-        """Return whether a trial ends here. folds: the counts of its folds until now."""
-        if not self._best:
-            return False
-        ours, theirs = map(SentenceCounts.concatenate, (folds, self._best[: len(folds)]))
-        ahead, error = difference(ours, theirs, self.metric)
-        return ahead <= -self.bounds[min(len(folds), len(self.bounds)) - 1] * error
+    def enter(self, params: Mapping[str, Any]) -> float:
+        """Train on the first fold; the CPU seconds are those that a trial takes on average."""
+        attempt = self.trials.attempt(params)
+        self.attempts.append(attempt)
+        self.trials.advance(attempt, 1)
+        return FOLDS * attempt.cpu_s
 
-    def finish(self, folds: Sequence[SentenceCounts]) -> None:
-        """Enter a trial with all of its folds; of equal ones the first stays the best."""
-        score = metrics_from_counts(SentenceCounts.concatenate(folds))[self.metric]
-        if score > self._score:
-            self._best, self._score = folds, score
+    def leader(self) -> Mapping[str, Any]:
+        """Return the best trial of those that were here when it was asked for first.
 
+        Most of them are trained on a second fold for that.
+        """
+        if self._leader is None:
+            number = math.ceil(LEADERS * len(self.attempts))
+            self._leader = self._best(self._advanced(self.attempts, number, 2))
+        return self._leader.params
 
-def difference(ours: SentenceCounts, theirs: SentenceCounts, metric: str) -> tuple[float, float]:
-    """Return the difference of two taggers on the same sentences and its standard error.
+    def finish(self) -> list[Trial]:
+        """Let the trials race to the last fold, and return all in the order of their entries."""
+        left = self.attempts
+        for folds in range(1, self.trials.n_parts):
+            number = survivors(len(self.attempts), folds)
+            left = self._advanced(left, number, folds + 1, after=folds)
+        return [self.trials.trial(attempt) for attempt in self.attempts]
 
-    The error is the jackknife's over sentences; that of a single sentence is infinite.
-    """
-    wholes, without = [], []
-    for counts in (ours, theirs):
-        table = counts.table()
-        sums = table.rows.sum(axis=0)
-        wholes.append(float(ratio(sums, table.fields, metric)))
-        without.append(ratio(sums - table.rows, table.fields, metric))
-    leaving_out = without[0] - without[1]
-    n = len(leaving_out)
-    error = math.sqrt((n - 1) * float(leaving_out.var())) if n > 1 else math.inf
-    return wholes[0] - wholes[1], error
+    def _advanced(
+        self, attempts: list[Attempt], number: int, folds: int, after: int = 1
+    ) -> list[Attempt]:
+        """Train the best so many on further folds; compared after so many folds."""
+        order = sorted(attempts, key=lambda attempt: -self.trials.score(attempt, after))
+        for attempt in order[:number]:  # of equal ones the first: the sort is stable
+            self.trials.advance(attempt, folds)
+        return order[:number]
+
+    def _best(self, attempts: list[Attempt]) -> Attempt:
+        return max(attempts, key=lambda attempt: self.trials.score(attempt, 2))

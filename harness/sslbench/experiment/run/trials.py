@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -19,7 +20,6 @@ from sslbench.experiment.records.record import content_id
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.records.trials import PartScore, Trial
 from sslbench.experiment.run.fitting import MethodEndedError, Session, Training
-from sslbench.experiment.run.racing import Race
 from sslbench.experiment.run.scoring import predict, score_labels
 
 
@@ -52,11 +52,29 @@ def tuning_parts(sample: Sample) -> list[Part]:
     ]
 
 
+@dataclass
+class Attempt:
+    """A trial and the parts that it has been trained on, the last one with an error if it failed."""
+
+    params: Mapping[str, Any]
+    done: list[PartScore] = field(default_factory=list)
+
+    @property
+    def error(self) -> str | None:
+        """Why the last training failed; None = it did not."""
+        return self.done[-1].error if self.done else None
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds of all trainings."""
+        return sum(part.cpu_s for part in self.done)
+
+
 class Trials:
     """Runs trials, or reads their parts from the store if they have been run before.
 
     A trial trains once where a development split scores it, else once for each fold of the labeled
-    sentences; its score is that of the pooled counts. With `tune_by` "cv" trials race.
+    sentences; its score is that of the pooled counts.
     """
 
     def __init__(self, session: Session, sample: Sample) -> None:
@@ -65,49 +83,54 @@ class Trials:
         folder = session.task.store
         self.store = None if folder is None else Store(folder)
         self.parts = tuning_parts(sample)
-        raced = sample.spec.protocol.tune_by == "cv"
-        self.race = Race(sample.dataset.metric) if raced else None
         self._problems: dict[int, Problem] = {}
-        self._first = True
+        self._default: Mapping[str, Any] | None = None
+
+    @property
+    def n_parts(self) -> int:
+        return len(self.parts)
 
     def __call__(self, params: Mapping[str, Any]) -> Trial:
-        """Train with these values of the parameters that are searched, and score."""
+        """Train on all parts with these values of the parameters that are searched, and score."""
+        attempt = self.attempt(params)
+        self.advance(attempt, self.n_parts)
+        return self.trial(attempt)
+
+    def attempt(self, params: Mapping[str, Any]) -> Attempt:
+        """Begin a trial."""
         text = " ".join(f"{key}={value}" for key, value in params.items())
         self.session.clock.progress(f"trial: {self.sample.spec.method} {text}")
-        done: list[PartScore] = []
-        counts: list[SentenceCounts] = []
-        ended = False
-        while len(done) < len(self.parts) and not ended:
-            done.append(self.part(len(done), params))
-            if done[-1].error is None:
-                counts.append(SentenceCounts.from_lists(done[-1].counts))
-            ended = done[-1].error is not None or self._is_out(counts)
-        self._first = False
-        return self._trial(params, done, counts)
+        if self._default is None:
+            self._default = params
+        return Attempt(params)
 
-    def _is_out(self, counts: Sequence[SentenceCounts]) -> bool:
-        """Whether the race ends for a trial with these counts of its parts; the best is noted."""
-        if self.race is None:
-            return False
-        if len(counts) < len(self.parts):
-            return self.race.is_behind(counts)
-        self.race.finish(counts)
-        return False
+    def advance(self, attempt: Attempt, n_parts: int) -> None:
+        """Train until there are so many parts, or an error."""
+        while len(attempt.done) < min(n_parts, self.n_parts) and attempt.error is None:
+            attempt.done.append(self.part(len(attempt.done), attempt.params))
 
-    def _trial(
-        self, params: Mapping[str, Any], done: Sequence[PartScore], counts: list[SentenceCounts]
-    ) -> Trial:
-        metric, error = self.sample.dataset.metric, done[-1].error
-        score = None
+    def score(self, attempt: Attempt, n_parts: int) -> float:
+        """Return the score of the first so many parts, at most; -inf for a failed or no number."""
+        if attempt.error is not None:
+            return -math.inf
+        counts = [SentenceCounts.from_lists(part.counts) for part in attempt.done[:n_parts]]
+        score = metrics_from_counts(SentenceCounts.concatenate(counts))[self.sample.dataset.metric]
+        return -math.inf if math.isnan(score) else score
+
+    def trial(self, attempt: Attempt) -> Trial:
+        """Return what the record says of a trial."""
+        done, error, score = attempt.done, attempt.error, None
         if error is None:
-            score = metrics_from_counts(SentenceCounts.concatenate(counts))[metric]
-        dropped = error is None and len(done) < len(self.parts)
+            counts = [SentenceCounts.from_lists(part.counts) for part in done]
+            metrics = metrics_from_counts(SentenceCounts.concatenate(counts))
+            score = metrics[self.sample.dataset.metric]
+        dropped = error is None and len(done) < self.n_parts
         return Trial(
-            params=dict(params),
-            metric=metric,
+            params=dict(attempt.params),
+            metric=self.sample.dataset.metric,
             score=score,
             seconds=sum(part.seconds for part in done),
-            cpu_s=sum(part.cpu_s for part in done),
+            cpu_s=attempt.cpu_s,
             error=error,
             dropped_after=len(done) if dropped else msgspec.UNSET,
         )
@@ -148,7 +171,7 @@ class Trials:
         except MethodEndedError:
             raise  # there can be no further trial
         except Exception as failure:  # training may fail at the ends of a space
-            if self._first and isinstance(failure, UserError):
+            if params is self._default and isinstance(failure, UserError):
                 raise  # the default is refused: the data, or what the user set, are at fault
             error = f"{type(failure).__name__}: {failure}"
         seconds = time.perf_counter() - began

@@ -1,7 +1,7 @@
 """Search for the parameters with the best score on data that no trial is trained on.
 
-The first trial is the method's default, so that tuning never ends below it on development data. The
-others are stratified random points: in all of the space until half of the budget is spent, then in
+The first trial is the method's default. Where trials do not race, tuning so never ends below it on
+the data that score them. The others are stratified random points: in all of the space until half of the budget is spent, then in
 a shrinking box around the best. The positions are drawn for each parameter by its name and the seed
 of the protocol: before the box, trial k has the same value of a shared parameter for every method,
 and in the box the same distance from that method's best.
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -25,6 +25,7 @@ from sslbench.experiment.planning.space import SearchAxis, edge_warning
 from sslbench.experiment.records.record import ProtocolSpec
 from sslbench.experiment.records.trials import Trial, TuningSpent
 from sslbench.experiment.run.fitting import Session
+from sslbench.experiment.run.racing import Race
 from sslbench.experiment.run.trials import Trials
 
 #: separates the candidates of tuning from the other random numbers of a seed
@@ -42,12 +43,10 @@ class Budget:
     trials: int | None
     cpu_s: float | None = None
 
-    def share(self, trials: Sequence[Trial]) -> float:
+    def share(self, trials: int, cpu_s: float) -> float:
         """The part that trials have used, at least 0; 1 or more when no further one may start."""
-        if not trials:
-            return 0.0
-        by_number = len(trials) / self.trials if self.trials else 0.0
-        by_cpu = sum(trial.cpu_s for trial in trials) / self.cpu_s if self.cpu_s else 0.0
+        by_number = trials / self.trials if self.trials else 0.0
+        by_cpu = cpu_s / self.cpu_s if self.cpu_s and trials else 0.0
         return max(by_number, by_cpu)
 
 
@@ -78,7 +77,38 @@ class Tuning:
         )
 
 
-Evaluate = Callable[[Mapping[str, Any]], Trial]
+class Contest(Protocol):
+    """Takes trials, and says which one leads."""
+
+    def enter(self, params: Mapping[str, Any]) -> float:
+        """Take a trial; returns the CPU seconds that it takes or is expected to take."""
+
+    def leader(self) -> Mapping[str, Any]:
+        """Return the parameters of the best trial until now."""
+
+    def finish(self) -> list[Trial]:
+        """Return all trials in order, when there are no more."""
+
+
+class InTurn:
+    """Each trial to its end before the next. evaluate: trains with these values and scores."""
+
+    def __init__(self, evaluate: Callable[[Mapping[str, Any]], Trial]) -> None:
+        self._evaluate = evaluate
+        self._trials: list[Trial] = []
+
+    def enter(self, params: Mapping[str, Any]) -> float:
+        """See `Contest`."""
+        self._trials.append(self._evaluate(params))
+        return self._trials[-1].cpu_s
+
+    def leader(self) -> Mapping[str, Any]:
+        """See `Contest`."""
+        return max(self._trials, key=_score).params
+
+    def finish(self) -> list[Trial]:
+        """See `Contest`."""
+        return self._trials
 
 
 def search(
@@ -86,7 +116,7 @@ def search(
     default: Mapping[str, Any],
     budget: Budget,
     seed: int,
-    evaluate: Evaluate,
+    contest: Contest,
 ) -> Tuning:
     """Try the default, then candidates until the budget is spent or all candidates were tried.
 
@@ -94,25 +124,27 @@ def search(
     ----------
     default: a value for each axis.
     seed: the seed of the protocol.
-    evaluate: trains with these values and scores.
+    contest: takes the trials.
 
     Raises
     ------
     RuntimeError: all trials failed.
     """
     candidates = _Candidates(axes, default, seed)
-    tuning = Tuning(tuple(axes))
     params: dict[str, Any] | None = dict(default)
+    tried, cpu_s = 0, 0.0
     while params is not None:
-        tuning.trials.append(evaluate(params))
-        share = budget.share(tuning.trials)
+        cpu_s += contest.enter(params)
+        tried += 1
+        share = budget.share(tried, cpu_s)
         if share >= 1:
             break
-        refine = share >= 0.5 and len(tuning.trials) >= LEAST_EXPLORED
-        params = candidates.next(tuning.best if refine else None, 0.5 ** (2 * share))
-    if all(trial.score is None for trial in tuning.trials):
-        raise RuntimeError(f"every tuning trial failed; the last one: {tuning.trials[-1].error}")
-    return tuning
+        refine = share >= 0.5 and tried >= LEAST_EXPLORED
+        params = candidates.next(contest.leader() if refine else None, 0.5 ** (2 * share))
+    trials = contest.finish()
+    if all(trial.score is None for trial in trials):
+        raise RuntimeError(f"every tuning trial failed; the last one: {trials[-1].error}")
+    return Tuning(tuple(axes), trials)
 
 
 class _Candidates:
@@ -181,7 +213,8 @@ def tune(session: Session, sample: Sample) -> Tuning:
         return Tuning()
     method, budget = session.method.description, Budget(protocol.tune or None, protocol.tune_cpu)
     trials = Trials(session, sample)
-    return search(method.axes, method.defaults, budget, protocol.seed, trials)
+    contest: Contest = Race(trials) if protocol.tune_by == "cv" else InTurn(trials)
+    return search(method.axes, method.defaults, budget, protocol.seed, contest)
 
 
 def tuning_warnings(
