@@ -68,11 +68,16 @@ class Race:
     def _advanced(
         self, attempts: list[Attempt], number: int, folds: int, after: int = 1
     ) -> list[Attempt]:
-        """Train the best so many on further folds; compared after so many folds."""
-        order = sorted(attempts, key=lambda attempt: -self.trials.score(attempt, after))
-        for attempt in order[:number]:  # of equal ones the first: the sort is stable
+        """Train the best so many on further folds; compared after so many folds.
+
+        Of equal ones the first are the best.
+        """
+        scores = [-self.trials.score(attempt, after) for attempt in attempts]
+        places = sorted(sorted(range(len(attempts)), key=scores.__getitem__)[:number])
+        left = [attempts[place] for place in places]
+        for attempt in left:
             self.trials.advance(attempt, folds)
-        return order[:number]
+        return left
 
     def _best(self, attempts: list[Attempt]) -> Attempt:
         return max(attempts, key=lambda attempt: self.trials.score(attempt, 2))
