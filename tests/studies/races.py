@@ -10,9 +10,10 @@ has the results.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import click
 import msgspec
@@ -24,11 +25,13 @@ from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.planning.task import load_dataset
 from sslbench.experiment.records.store import Store
+from sslbench.experiment.records.trials import PartScore
 from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.fitting import Session, Training
+from sslbench.experiment.run.racing import SHARES as SHARES_NOW
 from sslbench.experiment.run.racing import Race
 from sslbench.experiment.run.scoring import score_split
-from sslbench.experiment.run.trials import Trials
+from sslbench.experiment.run.trials import Attempt, Trials
 from sslbench.experiment.run.tuning import tune
 from sslbench.plugins import registry
 
@@ -36,13 +39,14 @@ METHODS = (
     *("supervised", "jess_cm", "entropy_regularization", "graph_self_training"),
     *("graph_pr", "virtual_evidence"),
 )
-BOUNDS: dict[str, tuple[float, ...]] = {
-    "0": (0.0,),
-    "1/2": (0.5,),
-    "1, 1, 0": (1.0, 1.0, 0.0),
-    "1": (1.0,),
-    "2": (2.0,),
+#: parts of the trials that go on after each fold; at least two
+SHARES: dict[str, tuple[float, ...]] = {
+    "5/8, 3/8, 1/4, 1/4": SHARES_NOW,
+    "1/2, 1/4, 1/4, 1/4": (1 / 2, 1 / 4),
+    "3/4, 1/2, 3/8, 1/4": (3 / 4, 1 / 2, 3 / 8, 1 / 4),
+    "1, 3/8, 3/8, 3/8": (1.0, 3 / 8),
 }
+ALL = (1.0,)
 STREAM = 0x72616365
 
 
@@ -108,22 +112,37 @@ def searched(method: str, dataset: str, seed: int, store: Path) -> Search:
     return search
 
 
+class Counted:
+    """Trials whose counts are known; see `sslbench.experiment.run.trials.Trials`."""
+
+    def __init__(self, folds: Sequence[Sequence[SentenceCounts]], metric: str) -> None:
+        self.folds, self.metric = folds, metric
+        self.n_parts = len(folds[0])
+
+    def attempt(self, params: Mapping[str, Any]) -> Attempt:
+        return Attempt(params)
+
+    def advance(self, attempt: Attempt, n_parts: int) -> None:
+        attempt.done += [PartScore({}, 0.0, 0.0)] * (n_parts - len(attempt.done))
+
+    def score(self, attempt: Attempt, n_parts: int) -> float:
+        counts = self.folds[attempt.params["number"]][:n_parts]
+        return metrics_from_counts(SentenceCounts.concatenate(counts))[self.metric]
+
+
 def raced(
-    folds: Sequence[Sequence[SentenceCounts]], metric: str, bounds: Sequence[float]
+    folds: Sequence[Sequence[SentenceCounts]], metric: str, shares: Sequence[float]
 ) -> tuple[int, list[int]]:
     """Return the trial that a race chooses, and on how many folds each was trained."""
-    race, best, chosen, used = Race(metric, bounds), -1.0, 0, []
-    for number, trial in enumerate(folds):
-        done = 1
-        while done < len(trial) and not race.is_behind(trial[:done]):
-            done += 1
-        used.append(done)
-        if done == len(trial):
-            race.finish(trial)
-            score = metrics_from_counts(SentenceCounts.concatenate(trial))[metric]
-            if score > best:
-                best, chosen = score, number
-    return chosen, used
+    trials = Counted(folds, metric)
+    race = Race(cast(Trials, trials), shares)
+    for number in range(len(folds)):
+        race.enter({"number": number})
+    race.run()
+    used = [len(each.done) for each in race.attempts]
+    ends = [each for each in race.attempts if len(each.done) == trials.n_parts]
+    best = max(ends, key=lambda each: trials.score(each, trials.n_parts))
+    return best.params["number"], used
 
 
 def resampled(
@@ -144,19 +163,19 @@ def resampled(
     ]
 
 
-def outcome(search: Search, bounds: Sequence[float], samples: int) -> Outcome:
+def outcome(search: Search, shares: Sequence[float], samples: int) -> Outcome:
     """Return what a race loses on average over samples of the labeled sentences."""
     folds, cpu, test = search.folds(), np.array(search.cpu_s), np.array(search.test)
     rng = np.random.default_rng(STREAM)
-    lost, shares = np.empty(samples), np.empty(samples)
+    lost, spent = np.empty(samples), np.empty(samples)
     for i in range(samples):
         rows = [rng.integers(0, len(part.n_tokens), len(part.n_tokens)) for part in folds[0]]
         again = resampled(folds, rows)
-        full, _ = raced(again, search.metric, (np.inf,))
-        chosen, used = raced(again, search.metric, bounds)
+        full, _ = raced(again, search.metric, ALL)
+        chosen, used = raced(again, search.metric, shares)
         lost[i] = test[full] - test[chosen]
-        shares[i] = _spent(cpu, used)
-    return Outcome(float(lost.mean()), float(shares.mean()))
+        spent[i] = _spent(cpu, used)
+    return Outcome(float(lost.mean()), float(spent.mean()))
 
 
 def _spent(cpu: F64, used: Sequence[int]) -> float:
@@ -172,16 +191,16 @@ def _spent(cpu: F64, used: Sequence[int]) -> float:
 def main(
     store: Path, datasets: Sequence[str], methods: Sequence[str], seeds: int, samples: int
 ) -> None:
-    """Print a row per bound: points lost on test, by dataset, and the share of the CPU."""
+    """Print a row per rule: points lost on test, by dataset, and the share of the CPU."""
     searches = {
         dataset: [searched(m, dataset, seed, store) for m in methods for seed in range(seeds)]
         for dataset in datasets
     }
-    print("| errors behind | " + " | ".join(datasets) + " | mean | CPU |")
+    print("| go on after each fold | " + " | ".join(datasets) + " | mean | CPU |")
     print("|---|" + "---:|" * (len(datasets) + 2))
-    for name, bounds in BOUNDS.items():
+    for name, shares in SHARES.items():
         found = {
-            dataset: [outcome(search, bounds, samples) for search in each]
+            dataset: [outcome(search, shares, samples) for search in each]
             for dataset, each in searches.items()
         }
         lost = [float(np.mean([each.lost for each in found[dataset]])) for dataset in datasets]

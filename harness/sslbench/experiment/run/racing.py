@@ -10,7 +10,7 @@ of all trials may have left. docs/statistics.md#racing has what is lost and save
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sslbench.experiment.records.trials import Trial
@@ -26,17 +26,21 @@ LEADERS = 3 / 4
 FOLDS = 1 + sum(SHARES) + SHARES[-1]
 
 
-def survivors(trials: int, folds: int) -> int:
+def survivors(trials: int, folds: int, shares: Sequence[float] = SHARES) -> int:
     """Return how many of so many trials go on when all were trained on so many folds."""
-    share = SHARES[min(folds, len(SHARES)) - 1]
+    share = shares[min(folds, len(shares)) - 1]
     return min(trials, max(LEAST, math.ceil(share * trials)))
 
 
 class Race:
-    """The trials of one search; see `sslbench.experiment.run.tuning.Contest`."""
+    """The trials of one search; see `sslbench.experiment.run.tuning.Contest`.
 
-    def __init__(self, trials: Trials) -> None:
+    shares: see `SHARES`.
+    """
+
+    def __init__(self, trials: Trials, shares: Sequence[float] = SHARES) -> None:
         self.trials = trials
+        self.shares = shares
         self.attempts: list[Attempt] = []
         self._leader: Attempt | None = None
 
@@ -58,12 +62,16 @@ class Race:
         return self._leader.params
 
     def finish(self) -> list[Trial]:
-        """Let the trials race to the last fold, and return all in the order of their entries."""
+        """Let the trials race, and return all in the order of their entries."""
+        self.run()
+        return [self.trials.trial(attempt) for attempt in self.attempts]
+
+    def run(self) -> None:
+        """Let the trials race to the last fold."""
         left = self.attempts
         for folds in range(1, self.trials.n_parts):
-            number = survivors(len(self.attempts), folds)
+            number = survivors(len(self.attempts), folds, self.shares)
             left = self._advanced(left, number, folds + 1, after=folds)
-        return [self.trials.trial(attempt) for attempt in self.attempts]
 
     def _advanced(
         self, attempts: list[Attempt], number: int, folds: int, after: int = 1

@@ -54,7 +54,7 @@ def tuning_parts(sample: Sample) -> list[Part]:
 
 @dataclass
 class Attempt:
-    """A trial and the parts that it has been trained on, the last one with an error if it failed."""
+    """A trial and the parts that it was trained on; the last one has an error if it failed."""
 
     params: Mapping[str, Any]
     done: list[PartScore] = field(default_factory=list)

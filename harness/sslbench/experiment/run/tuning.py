@@ -1,10 +1,10 @@
 """Search for the parameters with the best score on data that no trial is trained on.
 
 The first trial is the method's default. Where trials do not race, tuning so never ends below it on
-the data that score them. The others are stratified random points: in all of the space until half of the budget is spent, then in
-a shrinking box around the best. The positions are drawn for each parameter by its name and the seed
-of the protocol: before the box, trial k has the same value of a shared parameter for every method,
-and in the box the same distance from that method's best.
+the data that score them. The others are stratified random points: in all of the space until half of
+the budget is spent, then in a shrinking box around the best. The positions are drawn for each
+parameter by its name and the seed of the protocol: before the box, trial k has the same value of a
+shared parameter for every method, and in the box the same distance from that method's best.
 """
 
 from __future__ import annotations
