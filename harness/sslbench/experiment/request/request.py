@@ -193,8 +193,8 @@ class Options(_Checked):
     tune_by: TuneBy = parameter(
         "dev",
         "What scores a trial: dev = the development split, or folds of the labeled sentences"
-        " without one; cv = these folds in any case, and no other label; a trial ends after a"
-        " fold when it is behind the best by half a standard error; cv-full = all folds of all.",
+        " without one; cv = these folds in any case, and no other label; after each fold the"
+        " better trials alone go on; cv-full = all folds of all.",
     )
     guard: bool = parameter(
         False,
