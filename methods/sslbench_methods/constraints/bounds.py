@@ -27,7 +27,7 @@ _SIGN = {"at least": 1.0, "at most": -1.0}
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the file: bounds[0] is +1 for a lower bound, -1 for an upper one."""
+    """A line of the file. sign: +1 for a lower bound, -1 for an upper one."""
 
     number: int
     where: str
