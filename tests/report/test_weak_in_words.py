@@ -97,5 +97,10 @@ def test_sentences_of_single_methods(scores: Scores, sentences: list[str]) -> No
     ]
     lost = [gain(scores, "self_training", *cell) for cell in cells]
     assert max(lost) <= 0
-    expected = [min(vectors), max(vectors), min(lost)]
+    expected = [min(vectors), max(vectors), -min(lost)]
     assert numbers(sentences[9]) == pytest.approx(expected, abs=0.051)
+
+
+def test_what_is_trusted_with_all_gold_sentences(scores: Scores, sentences: list[str]) -> None:
+    best = max(scores[m, "wikigold_distant", "all"] for m in LEARNERS)
+    assert numbers(sentences[8]) == [scores["weak_trust", "wikigold_distant", "all"]] == [best]
