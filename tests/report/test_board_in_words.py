@@ -17,21 +17,10 @@ from sslbench.suite.file import read_suite
 from studies.prediction import gains as gains_by_family
 from studies.prediction import interval, outcomes
 from studies.prediction import main as print_prediction
+from support.markdown import Rows, table
 
 ROOT = Path(__file__).parents[2]
 GRAPH_ALONE = ("gp_crf", "graph_propagation")
-
-Rows = dict[str, dict[str, str]]
-
-
-def table(text: str) -> Rows:
-    """A table of Markdown: rows by their first cell, cells by the heading of their column."""
-    head, _, *rows = [
-        [cell.strip() for cell in line.strip("|").replace("\\", "").split("|")]
-        for line in text.splitlines()
-        if line.startswith("|")
-    ]
-    return {row[0]: dict(zip(head, row, strict=True)) for row in rows}
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from report.test_board_in_words import Rows, table
+
+from support.markdown import Rows, table
 
 ROOT = Path(__file__).parents[2]
 CORPORA = ("wikigold_distant", "twitter_distant")

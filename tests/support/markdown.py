@@ -1,0 +1,15 @@
+"""Tables of Markdown."""
+
+from __future__ import annotations
+
+Rows = dict[str, dict[str, str]]
+
+
+def table(text: str) -> Rows:
+    """A table of Markdown: rows by their first cell, cells by the heading of their column."""
+    head, _, *rows = [
+        [cell.strip() for cell in line.strip("|").replace("\\", "").split("|")]
+        for line in text.splitlines()
+        if line.startswith("|")
+    ]
+    return {row[0]: dict(zip(head, row, strict=True)) for row in rows}
