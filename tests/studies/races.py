@@ -18,12 +18,15 @@ from typing import Any, cast
 import click
 import msgspec
 import numpy as np
+import pandas as pd
 
+import sslbench
 from sslbench.engine.types import F64, I64
 from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.planning.task import load_dataset
+from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.records.trials import PartScore
 from sslbench.experiment.request.request import RunRequest
@@ -182,9 +185,44 @@ def _spent(cpu: F64, used: Sequence[int]) -> float:
     return float(sum(row[:n].sum() for row, n in zip(cpu, used, strict=True)) / cpu.sum())
 
 
+def compared(store: Path) -> pd.DataFrame:
+    """Return pairs of stored runs, one with a race and one with all trials on all folds.
+
+    lost: points on test, full minus race.  cpu_s, full_cpu_s: of the trials.
+    """
+    runs, records = sslbench.results(store), Store(store)
+    runs = runs[runs["status"] == "ok"]
+    found: dict[tuple[object, ...], dict[str, RunRecord]] = {}
+    for row in runs[runs["protocol"].str.contains("cross-validation")].itertuples():
+        record = records.load(row.run_id)
+        if record is not None:
+            p = record.spec.protocol
+            key = record.dataset, record.method, p.labeled, p.unlabeled, p.tune, p.seed
+            found.setdefault(key, {})[str(p.tune_by)] = record
+    rows = []
+    for key, pair in found.items():
+        if set(pair) == {"cv", "cv-full"}:
+            race, full = pair["cv"], pair["cv-full"]
+            scores = [100 * r.metrics["test"][r.primary_metric] for r in (race, full)]
+            cpu = race.tuned.cpu_s, full.tuned.cpu_s
+            rows.append((key[0], key[1], key[-1], scores[1] - scores[0], *cpu))
+    columns = ["dataset", "method", "seed", "lost", "cpu_s", "full_cpu_s"]
+    return pd.DataFrame(rows, columns=columns).sort_values(columns[:3])
+
+
+def print_compared(store: Path) -> None:
+    """Print what races lost and took in stored runs, by corpus and in all."""
+    pairs = compared(store)
+    print("| corpus | pairs | points lost | CPU |")
+    print("|---|---:|---:|---:|")
+    for name, part in [*pairs.groupby("dataset", sort=False), ("all", pairs)]:
+        share = part["cpu_s"].sum() / part["full_cpu_s"].sum()
+        print(f"| {name} | {len(part)} | {part['lost'].mean():.2f} | {share:.2f} |")
+
+
 @click.command()
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option("--dataset", "datasets", multiple=True, required=True)
+@click.option("--dataset", "datasets", multiple=True, help="None: compare the runs of STORE.")
 @click.option("--method", "methods", multiple=True, default=METHODS)
 @click.option("--seeds", default=1)
 @click.option("--samples", default=200, help="Of the labeled sentences of each search.")
@@ -192,6 +230,9 @@ def main(
     store: Path, datasets: Sequence[str], methods: Sequence[str], seeds: int, samples: int
 ) -> None:
     """Print a row per rule: points lost on test, by dataset, and the share of the CPU."""
+    if not datasets:
+        print_compared(store)
+        return
     searches = {
         dataset: [searched(m, dataset, seed, store) for m in methods for seed in range(seeds)]
         for dataset in datasets

@@ -5,9 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+import sslbench
 from sslbench.experiment.metrics import SentenceCounts
-from studies.races import ALL, SHARES_NOW, Search, outcome, raced, searched
+from studies.races import (
+    ALL,
+    SHARES_NOW,
+    Search,
+    compared,
+    outcome,
+    print_compared,
+    raced,
+    searched,
+)
 
 
 def counts(correct: list[int]) -> SentenceCounts:
@@ -42,3 +53,13 @@ def test_a_search_is_stored(tmp_path: Path) -> None:
     assert all(len(trial) == 5 for trial in one.counts)
     assert 0 < min(one.test) <= max(one.test) < 100
     assert searched("supervised", "synth", 0, tmp_path) == one
+
+
+def test_stored_runs_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for by in ("cv", "cv-full"):
+        sslbench.run("supervised", "synth", labeled=20, tune=2, tune_by=by, store=str(tmp_path))
+    (pair,) = compared(tmp_path).itertuples()
+    assert (pair.dataset, pair.method, pair.seed) == ("synth", "supervised", 0)
+    assert pair.lost == 0  # of two trials both go on to the end
+    print_compared(tmp_path)
+    assert "| all | 1 | 0.00 | " in capsys.readouterr().out
