@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sslbench.experiment.records.cost import made_cpu_s
+from sslbench.experiment.records.cost import rest_cpu_s
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.leaderboard import Table
 from sslbench.report.rows import Row, successful
@@ -138,11 +138,11 @@ class Cost:
 def cost(row: Row) -> Cost | None:
     """Medians over the runs of a row; None if none was measured."""
     good = [record for record in row.cells.values() if successful(record)]
-    trainings = [record.cpu_s - made_cpu_s(record) for record in good if record.cpu_s is not None]
+    trainings = [rest_cpu_s(record) for record in good if record.cpu_s is not None]
     if not trainings:
         return None
     tuning = [record.tuned.cpu_s for record in good]
-    return Cost(max(0.0, statistics.median(trainings)), statistics.median(tuning))
+    return Cost(statistics.median(trainings), statistics.median(tuning))
 
 
 def good_records(row: Row) -> list[RunRecord]:

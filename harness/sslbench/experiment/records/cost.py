@@ -57,7 +57,7 @@ def training_cpu_s(record: RunRecord) -> float | None:
     if record.status != "ok" or not record.cpu_s:
         return None
     if record.spec.protocol.tune_by == "cv":  # how many folds a race needed is not the same
-        return max(0.0, record.cpu_s - made_cpu_s(record)) / trainings(record.spec, 0, True)
+        return rest_cpu_s(record) / trainings(record.spec, 0, True)
     n_trials = record.tuned.trials * _made(record)
     return record.cpu_s / trainings(record.spec, n_trials, has_dev(record))
 
@@ -66,6 +66,16 @@ def _made(record: RunRecord) -> float:
     """The share of the tuning of a run that it did itself: the rest was in the store."""
     stored, seconds = record.timing.get("tune_stored", 0.0), record.tuned.seconds
     return max(0.0, 1 - stored / seconds) if seconds else 0.0
+
+
+def rest_cpu_s(record: RunRecord) -> float:
+    """CPU seconds of a run without its tuning trials; 0 if they were not measured.
+
+    At least those of the final training: where most trials were in the store, what the run made of
+    them itself is known roughly.
+    """
+    rest = (record.cpu_s or 0.0) - made_cpu_s(record)
+    return max(record.fit_cpu_s or 0.0, rest)
 
 
 def made_cpu_s(record: RunRecord) -> float:
