@@ -183,6 +183,14 @@ RUNS: dict[str, dict[str, Any]] = {
         *EXACT,
         text_features=["aso_semi"],
     ),
+    "with pivots": _synth(
+        "self_training",
+        "rounds=2",
+        "structural_correspondence.aso_words=30",
+        "structural_correspondence.aso_size=8",
+        *EXACT,
+        text_features=["structural_correspondence"],
+    ),
 }
 
 
