@@ -26,6 +26,7 @@ FAST = {
     "joint_iterations": 10,
     "m_iterations": 10,
     "crossed": False,
+    "folds": 2,
 }
 #: numbers of clusters that the few words of the generated text allow
 CLUSTERS = {"coarse": 3, "fine": 8, "dimensions": 4}
