@@ -21,7 +21,6 @@ from sslbench import (
     CRFMethod,
     Positive,
     Problem,
-    Rounds,
     RunContext,
     SearchAxis,
     Share,
@@ -47,7 +46,7 @@ class CoTraining(CRFMethod):
         """Parameters of co-training."""
 
         share: Annotated[Share, doc("of the tokens that a view labels in the last round")] = 0.5
-        rounds: Annotated[Rounds, doc("in which the share grows")] = 5
+        rounds: Annotated[int, doc("in which the share grows", ge=1, le=100)] = 5
         weight: Annotated[Positive, doc("weight of sentences with examples")] = 0.1
         weight_scale: WeightScale = "ratio"
         task_defaults: ClassVar[TaskDefaults] = WIDE_PRIOR
