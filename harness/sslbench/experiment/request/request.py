@@ -294,7 +294,7 @@ class TrainRequest(Options, Call):
 
 
 def listed(given: Sequence[str]) -> tuple[str, ...]:
-    """Names in order; a text has commas between them, as on the command line."""
+    """Names in order; a string is split at its commas, as on the command line."""
     return tuple(given.split(",") if isinstance(given, str) else given)
 
 
