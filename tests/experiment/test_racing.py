@@ -86,6 +86,16 @@ def test_who_goes_on_by_hand() -> None:
     assert folds(failed)[:2] == [5, 5]
 
 
+def test_if_the_last_ones_fail_the_next_best_takes_their_place() -> None:
+    scores = np.array([[0.5], [0.9], [0.1], [0.8]]) * np.ones(5)
+    scores[1, 4] = scores[3, 4] = np.nan
+    found = raced(Scripted(scores))
+    assert folds(found) == [5, 5, 1, 5]
+    assert [each.error for each in found] == [None, "fails", None, "fails"]
+    scores[:, 4] = np.nan
+    assert all(each.error == "fails" for each in raced(Scripted(scores)))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_who_goes_on_by_loops(seed: int) -> None:
     rng = np.random.default_rng(seed)

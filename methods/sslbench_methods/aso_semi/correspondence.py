@@ -10,25 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
-from sslbench import Count, Problem, SearchAxis, TrainingParams, doc
+from sslbench import Count, Problem, doc
 from sslbench.engine.corpus import Corpus
-from sslbench_methods.aso_semi.method import (
-    AsoColumn,
-    AsoCRF,
-    AsoMinCount,
-    AsoRidge,
-    AsoScale,
-    AsoSemi,
-    AsoSize,
-    AsoTokens,
-    AsoWords,
-)
+from sslbench_methods.aso_semi.method import AsoCRF, AsoSemi
 from sslbench_methods.aso_semi.subspace import Subspace
-from sslbench_methods.shared import WIDE_PRIOR, TaskDefaults
 
 PivotCount = Annotated[Count, doc("occurrences of a pivot in either text, at least")]
 
@@ -91,16 +80,7 @@ class CorrespondenceCRF(AsoCRF):
     name = "structural_correspondence"
     learner = Correspondence
 
-    class Params(TrainingParams, frozen=True, kw_only=True):
-        """Those of the training and of the auxiliary problems."""
+    class Params(AsoCRF.Params, frozen=True, kw_only=True):
+        """Those of the training and of the auxiliary problems, and which words are pivots."""
 
-        aso_words: AsoWords = 200
-        aso_size: AsoSize = 50
-        aso_ridge: AsoRidge = 1e-4
-        aso_scale: AsoScale = 0.5
-        aso_min_count: AsoMinCount = 5
-        aso_tokens: AsoTokens = 100_000
-        aso_column: AsoColumn = "word"
         pivot_count: PivotCount = 2
-        task_defaults: ClassVar[TaskDefaults] = WIDE_PRIOR
-        search: ClassVar[tuple[SearchAxis, ...]] = AsoCRF.Params.search

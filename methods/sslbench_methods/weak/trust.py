@@ -7,12 +7,12 @@ gold labels alone, are cross-validated on them, with all of the unlabeled text.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, doc
+from sslbench import CRFMethod, Problem, RunContext, doc
 from sslbench.engine.checked import Saved
 from sslbench.engine.crf import SequenceModel
 from sslbench.experiment.checks.guard import METRICS, held_out_scores
@@ -37,7 +37,6 @@ class WeakTrust(CRFMethod):
         """Those that all learners share, which have their defaults otherwise."""
 
         folds: Annotated[int, doc("of the labeled sentences", ge=2, le=1_000)] = 5
-        search: ClassVar[tuple[SearchAxis, ...]] = WeakParams.search
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> SequenceModel:
         """Return the model; the trace has the scores and the choice."""

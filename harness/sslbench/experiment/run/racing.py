@@ -72,6 +72,11 @@ class Race:
         for folds in range(1, self.trials.n_parts):
             number = survivors(len(self.attempts), folds, self.shares)
             left = self._advanced(left, number, folds + 1, after=folds)
+        while all(each.error is not None for each in left):  # the next best one takes their place
+            left = [each for each in self.attempts if each.error is None]
+            if not left:
+                return
+            left = self._advanced(left, 1, self.trials.n_parts)
 
     def _advanced(
         self, attempts: list[Attempt], number: int, folds: int, after: int = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,17 +113,13 @@ class Trials:
         """Return the score of the first so many parts, at most; -inf for a failed or no number."""
         if attempt.error is not None:
             return -math.inf
-        counts = [SentenceCounts.from_lists(part.counts) for part in attempt.done[:n_parts]]
-        score = metrics_from_counts(SentenceCounts.concatenate(counts))[self.sample.dataset.metric]
+        score = self._pooled(attempt.done[:n_parts])
         return -math.inf if math.isnan(score) else score
 
     def trial(self, attempt: Attempt) -> Trial:
         """Return what the record says of a trial."""
-        done, error, score = attempt.done, attempt.error, None
-        if error is None:
-            counts = [SentenceCounts.from_lists(part.counts) for part in done]
-            metrics = metrics_from_counts(SentenceCounts.concatenate(counts))
-            score = metrics[self.sample.dataset.metric]
+        done, error = attempt.done, attempt.error
+        score = self._pooled(done) if error is None else None
         dropped = error is None and len(done) < self.n_parts
         return Trial(
             params=dict(attempt.params),
@@ -134,6 +130,10 @@ class Trials:
             error=error,
             dropped_after=len(done) if dropped else msgspec.UNSET,
         )
+
+    def _pooled(self, parts: Sequence[PartScore]) -> float:
+        counts = [SentenceCounts.from_lists(part.counts) for part in parts]
+        return metrics_from_counts(SentenceCounts.concatenate(counts))[self.sample.dataset.metric]
 
     def part(self, number: int, params: Mapping[str, Any]) -> PartScore:
         """Train on all folds but one, or read from the store what came of it."""
