@@ -191,3 +191,15 @@ def test_gains_on_the_ten_treebanks() -> None:
             f"{values.max():+.2f}",
             f"{mean_p_value(values):.3f}",
         ]
+
+
+def test_equal_tuning_over_families() -> None:
+    text = (ROOT / "leaderboards/tuned_cv.md").read_text(encoding="utf-8")
+    part = text[text.index("## 100 labeled") :]
+    rows = table(next(each for each in part.split("\n\n") if each.startswith("|")))
+    for name in ("README.md", "docs/board.md"):
+        said = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+        for method in ("virtual_evidence", "jess_cm"):
+            low, high = map(float, rows[method]["95 % of gain"].split(" to "))
+            figures = f"{float(rows[method]['mean gain']):.1f}( points)? "
+            assert re.search(rf"{figures}\[{low:.1f}, {high:.1f}\]", said), (name, method)
