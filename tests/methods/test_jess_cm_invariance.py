@@ -12,6 +12,7 @@ import pytest
 
 from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.engine.crf import STRICT, ChainModel
+from sslbench.engine.crf.dual import ascent as dual
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.data import DataHome
@@ -21,6 +22,7 @@ from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
 from sslbench_datasets.conll00.info import CONLL2000
+from sslbench_methods.jess_cm import method as module
 from sslbench_methods.jess_cm.method import JessCM
 
 LABELS, WORDS = ("a", "b", "c"), tuple(f"w{i}" for i in range(9))
@@ -44,10 +46,9 @@ def text(labels: tuple[str, ...], words: tuple[str, ...], known: bool) -> Corpus
     return Corpus(columns, np.cumsum([0, *lengths]).astype(np.int64))
 
 
-def fitted(labels: tuple[str, ...], words: tuple[str, ...]) -> tuple[list[float], list[str]]:
-    """L1 of each round, and the labels of the unlabeled text."""
+def problem(labels: tuple[str, ...], words: tuple[str, ...]) -> Problem:
     raw = text(labels, words, known=False)
-    problem = Problem(
+    return Problem(
         "tagging",
         None,
         labels,
@@ -57,9 +58,15 @@ def fitted(labels: tuple[str, ...], words: tuple[str, ...]) -> tuple[list[float]
         TemplateFeaturizer(["word[0]", "word[-1]", "edge: word[0]"]),
         ChainModel(),
     )
+
+
+def fitted(labels: tuple[str, ...], words: tuple[str, ...]) -> tuple[list[float], list[str]]:
+    """L1 of each round, and the labels of the unlabeled text."""
     run = RunContext()
-    fit = JessCM().fit(problem, JessCM.Params(eta=0.1, rounds=3, sigma2=1.0), run)
+    params = JessCM.Params(eta=0.1, rounds=3, sigma2=1.0)
+    fit = JessCM().fit(problem(labels, words), params, run)
     values = [entry["L1"] for entry in run.trace["rounds"]]
+    raw = text(labels, words, known=False)
     return values, [labels[code] for code in fit.predict(raw)]
 
 
@@ -73,6 +80,31 @@ def test_numbering_labels_and_symbols_otherwise_changes_nothing(
         others, again = fitted(labels, words)
         assert others == pytest.approx(values, rel=1e-6)
         assert again == predicted
+
+
+@pytest.mark.parametrize("sign", ["nonneg", "free"])
+def test_rounds_of_much_labeled_text_are_shorter_and_end_as_well(
+    sign: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first step is on the dual, those in between stop early, the last one goes to the end."""
+    monkeypatch.setattr(dual, "FEWEST_TOKENS", 1)
+    first, ends, between = [], [], []
+    for large in (10**9, 1):
+        monkeypatch.setattr(module, "LARGE", large)
+        monkeypatch.setattr(dual, "FEWEST_WITH_FACTORS", large)
+        run = RunContext()
+        params = JessCM.Params(eta=0.1, rounds=8, epsilon=1e-9, ftol=1e-9, sign=sign)
+        fit = JessCM().fit(problem(LABELS, WORDS), params, run)
+        rounds, last = run.trace["rounds"], run.trace["training"]
+        assert last["converged"]
+        first.append(rounds[0]["L1"])
+        between.append(sum(entry["iterations"] for entry in rounds[1:]))
+        ends.append((last["objective"], fit.predict(text(LABELS, WORDS, known=False))))
+    assert first[0] == pytest.approx(first[1], rel=1e-6)
+    assert between[1] < 0.7 * between[0]
+    (plain, labels), (shorter, again) = ends
+    assert shorter == pytest.approx(plain, rel=0.1)
+    assert (labels != again).mean() < 0.03
 
 
 @pytest.mark.corpus

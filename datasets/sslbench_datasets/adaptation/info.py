@@ -120,7 +120,6 @@ DATASETS: tuple[DatasetInfo, ...] = (
         ),
         files=(SAMPLE, QUESTIONBANK, SIMPLE_QUESTIONS, *TRIVIA, QUESTION_CLASSES),
         options="sslbench_datasets.adaptation.load:QuestionsOptions",
-        tune=4,  # scored on the target's dev as in the paper
     ),
     DatasetInfo(
         name="bio",
@@ -144,7 +143,6 @@ DATASETS: tuple[DatasetInfo, ...] = (
         ),
         files=(SAMPLE, GENIA["dev"], GENIA["test"], *_BIOMEDICAL),
         options="sslbench_datasets.adaptation.load:BioOptions",
-        tune=4,
     ),
     DatasetInfo(
         name="pennbioie",
@@ -165,6 +163,5 @@ DATASETS: tuple[DatasetInfo, ...] = (
         files=(SAMPLE, *_BIOMEDICAL),
         own="your copy of LDC2008T20 or LDC2008T21",
         options="sslbench_datasets.adaptation.load:PennBioOptions",
-        tune=4,
     ),
 )

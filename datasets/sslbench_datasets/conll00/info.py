@@ -39,6 +39,5 @@ DATASETS: tuple[DatasetInfo, ...] = (
         ),
         files=(CONLL2000, *REUTERS),
         options="sslbench_datasets.loading:TextOptions",
-        tune=4,  # scored on folds of train
     ),
 )

@@ -61,7 +61,6 @@ DATASETS: tuple[DatasetInfo, ...] = (
         ),
         files=(*CONLL2003.values(), *REUTERS),
         options="sslbench_datasets.ner.load:EnglishOptions",
-        tune=4,  # scored on dev
     ),
     DatasetInfo(
         name="conll02",

@@ -73,6 +73,5 @@ DATASETS: tuple[DatasetInfo, ...] = (
         files=REUTERS,
         own="your copy of LDC99T42",
         options="sslbench_datasets.treebank.load:Options",
-        tune=4,  # scored on dev
     ),
 )

@@ -46,6 +46,12 @@ from sslbench_methods.jess_cm.tagger import JessCMTagger
 from sslbench_methods.shared import WIDE, Notes, Presets, TaskDefaults, by_task
 
 
+#: labeled tokens from which on the first lambda' step may begin on the dual, and a step between the
+#: first and the last one stops when 5 iterations add at most SHARE to its gain: Theta still moves
+LARGE = 20_000
+SHARE = 0.05
+
+
 class JessCM(CRFMethod):
     """CRF with embedded hidden Markov models, estimated on unlabeled text."""
 
@@ -103,7 +109,7 @@ class JessCM(CRFMethod):
                 rounds.stop("converged")
             elif rising([entry["distance"] for entry in rounds.entries]):
                 rounds.stop("oscillating")
-        run.record(trainer.fit_weights())
+        run.record(trainer.fit_weights(last=True))
         run.trace["model_weights"] = trainer.model_weights.tolist()
         run.trace["l2_monotone"] = trainer.l2_monotone
         return JessCMTagger(trainer.crf, trainer.models)
@@ -188,19 +194,26 @@ class Trainer:
             "negative": int((weights < 0).sum()),
         }
 
-    def fit_weights(self) -> TrainingResult:
+    def fit_weights(self, *, last: bool = False) -> TrainingResult:
         """lambda' <- argmax L1(lambda' | Theta), warm start (docs/specs/jess_cm.md, section 4.2).
 
         While Theta is uniform the models' features are the same for all label sequences: they are
         left out, and the prior keeps their weights at exactly zero.
         """
-        problem, crf = self.problem, self.crf
+        problem, crf, uniform = self.problem, self.crf, self.models.uniform
+        large = problem.labeled.n_tokens >= LARGE
+        early = large and not (uniform or last)
+        bounded = self.params.sign == "nonneg" and not (uniform and large)
         with self.run.phase("train"):
-            bound = None if self.models.uniform else self.models.bind(problem.labeled)
+            bound = None if uniform else self.models.bind(problem.labeled)
             gold = HardLabels(problem.label_codes(problem.labeled))
-            nonnegative = crf.factor_indices if self.params.sign == "nonneg" else None
-            part = crf.encode(problem.labeled, bound), gold
-            return self.run.train(crf, [part], self.params, nonnegative=nonnegative)
+            return self.run.train(
+                crf,
+                [(crf.encode(problem.labeled, bound), gold)],
+                self.params,
+                options=self.params.options(share=SHARE) if early else None,
+                nonnegative=crf.factor_indices if bounded else None,
+            )
 
     def e_step(self, keep: Callable[[], None]) -> SymbolCounts:
         """Return expected counts under g(x, y; lambda', Theta); start at the first open unit."""

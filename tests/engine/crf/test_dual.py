@@ -133,6 +133,19 @@ def test_training_ends_at_the_same_optimum(
     assert objective_of(0) == pytest.approx(objective_of(10**9), rel=1e-9 + ftol)
 
 
+def test_weights_of_factor_features_that_the_text_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    c = case("factors")
+    parts = [(replace(c.encode(), factors=None), HardLabels(c.labels))]
+    found = []
+    for fewest in (N, N + 1):
+        monkeypatch.setattr(dual, "FEWEST_WITH_FACTORS", fewest)
+        assert dual.suits(Objective(c.layout, parts, SIGMA2), Options()) == (fewest == N)
+        crf = ChainCRF(("x", "y", "z"), None, c.layout, np.zeros(c.layout.size), c.transition_mask)
+        found.append(crf.train(parts, TrainingParams(sigma2=SIGMA2), options=STRICT).objective)
+        assert not crf.weights[crf.factor_indices].any()
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
+
+
 @pytest.mark.parametrize("name", ["observed", "edges"])
 def test_same_bits_for_any_number_of_threads(name: str) -> None:
     found = []

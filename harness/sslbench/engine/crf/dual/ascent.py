@@ -42,6 +42,9 @@ from sslbench.engine.types import F64, I32
 BLOCK_TOKENS = 60
 #: shorter texts are trained by L-BFGS alone: a first run need not wait for the kernels to compile
 FEWEST_TOKENS = 2_000
+#: those of a model that has weights of factor features, too, which the text does not have: there
+#: the gain is tenths of a second below this size
+FEWEST_WITH_FACTORS = 20_000
 #: most bytes of the dual variables of transitions by position: 8 for each token and live transition
 MOST_LIVE_BYTES = 1 << 28
 #: a first visit adds to the score of the gold labels the log of prior variance times sentences, and
@@ -70,18 +73,19 @@ def suits(objective: Objective, options: Options) -> bool:
     """Return whether the ascent can maximize the objective.
 
     It can if the objective is the log-likelihood of gold labels under a first-order chain with
-    independent Gaussian priors, without dense columns and factor features, is to be maximized to
-    the end, and the dual variables fit into their share of memory.
+    independent Gaussian priors, the text has no dense columns and factor features, it is to be
+    maximized to the end, and the dual variables fit into their share of memory.
     """
     if len(objective.parts) != 1 or objective.expected_counts is not None or objective.tags:
         return False  # with weights of tags, the prior of the weights of labels is not diagonal
     (data, term), layout = objective.parts[0], objective.layout
     plain = isinstance(term, HardLabels) and term.weights is None
-    first_order = layout.order == 1 and data.dense is None and layout.n_factors == 0
+    first_order = layout.order == 1 and data.dense is None and data.factors is None
     whole = options.share == 0.0 and options.max_iterations >= FEWEST_PASSES
     tokens = int(data.offsets[-1])
     small = not data.varying or 8 * tokens * layout.inner_transitions <= MOST_LIVE_BYTES
-    return plain and first_order and whole and small and tokens >= FEWEST_TOKENS
+    fewest = FEWEST_WITH_FACTORS if layout.n_factors else FEWEST_TOKENS
+    return plain and first_order and whole and small and tokens >= fewest
 
 
 def start(objective: Objective, options: Options) -> DualPoint | None:
