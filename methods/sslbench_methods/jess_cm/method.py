@@ -45,7 +45,6 @@ from sslbench_methods.jess_cm.models import EmbeddedModels
 from sslbench_methods.jess_cm.tagger import JessCMTagger
 from sslbench_methods.shared import WIDE, Notes, Presets, TaskDefaults, by_task
 
-
 #: labeled tokens from which on the first lambda' step may begin on the dual, and a step between the
 #: first and the last one stops when 5 iterations add at most SHARE to its gain: Theta still moves
 LARGE = 20_000
