@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
 from sslbench import Problem, UserError
+from sslbench.engine.corpus import numbered_lines
 from sslbench.engine.features.derived import coded_column
 from sslbench.engine.types import F64, Bool
 
@@ -38,16 +40,7 @@ class Line:
 
 def read_lines(path: str) -> list[Line]:
     """Return the lines of a file; "#" begins a comment. UserError, with the line, for others."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            texts = file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot be read: {error}", file=path) from None
-    lines = [
-        _line(path, number, text)
-        for number, text in enumerate(texts, 1)
-        if text.strip() and not text.startswith("#")
-    ]
+    lines = [_line(path, number, text) for number, text in numbered_lines(Path(path))]
     if not lines:
         raise UserError("no constraint", file=path, hint=_FORM)
     return lines

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
 from sslbench import UserError
+from sslbench.engine.corpus import numbered_lines
 from sslbench.engine.crf import ChainCRF, EncodedCorpus, EncodedProblem
 from sslbench.engine.types import F64, I32, I64
 
@@ -121,18 +123,12 @@ def read_targets(path: str) -> TargetFile:
     line for anything else.
     """
     entries = {}
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot be read: {error}", file=path) from None
-    for line, text in enumerate(lines, 1):
-        if text.strip() and not text.startswith("#"):
-            attribute, tab, rest = text.partition("\t")
-            target = _probabilities(rest, path, line)
-            if not tab or not target or sum(target.values()) > 1 + _ROUNDING:
-                raise UserError("no target distribution", file=path, line=line, hint=_FORM)
-            entries[attribute] = line, target
+    for line, text in numbered_lines(Path(path)):
+        attribute, tab, rest = text.partition("\t")
+        target = _probabilities(rest, path, line)
+        if not tab or not target or sum(target.values()) > 1 + _ROUNDING:
+            raise UserError("no target distribution", file=path, line=line, hint=_FORM)
+        entries[attribute] = line, target
     return TargetFile(path, entries)
 
 

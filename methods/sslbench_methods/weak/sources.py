@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from sslbench import Corpus, Problem, UserError, doc
-from sslbench.engine.corpus.files import read_text
+from sslbench.engine.corpus.files import numbered_lines
 from sslbench.experiment.data.weak import ABSTAINS
 from sslbench.experiment.inputs.weak_sources import Label
 from sslbench.experiment.planning.values import UserFile
@@ -103,9 +103,7 @@ def _lines(params: SourceParams) -> list[tuple[str, str, int]]:
     if not params.file:
         raise UserError("a weak source needs its file", hint="--set gazetteer.file=FILE")
     found = []
-    for number, line in enumerate(read_text(Path(params.file)).splitlines(), 1):
-        if not line.strip():
-            continue
+    for number, line in numbered_lines(Path(params.file)):
         kind, tab, text = line.partition("\t")
         kind, text = kind.strip(), text.strip()
         if not (kind and tab and text) or len(kind.split()) > 1:

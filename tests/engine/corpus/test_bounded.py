@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sslbench.engine.corpus.files import RATIO_FREE_BYTES, read_blocks
+from sslbench.engine.corpus.files import RATIO_FREE_BYTES, numbered_lines, read_blocks
 from sslbench.engine.crf import read_model
 from sslbench.engine.crf.persist import write_model
 from sslbench.engine.errors import UserError
@@ -97,3 +97,9 @@ def test_a_model_with_an_enormous_array(tmp_path: Path) -> None:
             new.writestr(name, data if name == "a.npy" else old.read(name))
     with pytest.raises(UserError, match="not a saved sslbench model"):
         read_model(tmp_path / "n")
+
+
+def test_numbered_lines_are_those_that_say_something(tmp_path: Path) -> None:
+    file = tmp_path / "list.txt"
+    file.write_bytes("\ufeff# a list\r\nPER\tAda\r\n \t\n\nLOC\ta\u2028b # c\n".encode())
+    assert numbered_lines(file) == [(2, "PER\tAda"), (5, "LOC\ta\u2028b # c")]

@@ -21,7 +21,7 @@ from sslbench.engine.corpus.encodings import (
     split_tag,
     tag_fits,
 )
-from sslbench.engine.corpus.files import RawBytes, read_bytes, read_text
+from sslbench.engine.corpus.files import RawBytes, numbered_lines, read_bytes, read_text
 from sslbench.engine.corpus.shards import (
     ChainedShards,
     CorpusShards,
@@ -33,6 +33,7 @@ from sslbench.engine.corpus.shards import (
 )
 
 __all__ = [
+    "SCHEMES",
     "SCHEMES",
     "ChainedShards",
     "Column",
@@ -54,6 +55,7 @@ __all__ = [
     "detect_scheme",
     "first_tokens",
     "made_of",
+    "numbered_lines",
     "read_bytes",
     "read_conll",
     "read_conllu",

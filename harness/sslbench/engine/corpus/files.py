@@ -92,6 +92,15 @@ def read_text(
     return decode(read_bytes(source, max_bytes), encoding, source_name(source), hint)
 
 
+def numbered_lines(source: Source) -> list[tuple[int, str]]:
+    """The lines of `source`, numbered from 1, without blank ones and comments.
+
+    A comment begins with "#".  UserError as `read_text`.
+    """
+    lines = (line.removesuffix("\r") for line in read_text(source).split("\n"))
+    return [(n, line) for n, line in enumerate(lines, 1) if line.strip() and line[0] != "#"]
+
+
 def decode(data: bytes, encoding: str, name: str, hint: str) -> str:
     """`data` as text without a byte order mark.
 
