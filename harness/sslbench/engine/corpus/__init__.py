@@ -34,7 +34,6 @@ from sslbench.engine.corpus.shards import (
 
 __all__ = [
     "SCHEMES",
-    "SCHEMES",
     "ChainedShards",
     "Column",
     "Corpus",
