@@ -150,3 +150,4 @@ def test_the_command_gives_all_methods_the_same_sentences(tmp_path: Path) -> Non
     assert len(lines) == 3, "published results of random and of chosen samples are one line"
     assert first.spec.protocol == second.spec.protocol
     assert first.spec.protocol.describe_labeled() == "labeled 20 by uncertainty"
+    assert first.spec.protocol.sample == "20 by uncertainty"

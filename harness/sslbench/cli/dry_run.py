@@ -47,7 +47,7 @@ def show_price(run_tasks: Sequence[RunTask], request: RunRequest) -> None:
 
 def _group(spec: RunSpec) -> tuple[str, ...]:
     protocol = spec.protocol
-    return spec.title, spec.dataset, str(protocol.labeled), protocol.tuning()
+    return spec.title, spec.dataset, protocol.sample, protocol.tuning()
 
 
 def _about(prices: Sequence[Price]) -> str:

@@ -48,7 +48,7 @@ def _row(record: RunRecord) -> list[str]:
         record.run_id,
         record.spec.title,
         record.dataset,
-        str(protocol.labeled),
+        protocol.sample,
         str(protocol.seed),
         record.primary_metric,
         "-" if record.score is None else f"{100 * record.score:.2f}",

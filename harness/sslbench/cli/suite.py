@@ -68,8 +68,7 @@ def show(file: str, jobs: int, each: bool) -> None:
         return
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
-        protocol = cell.spec.protocol
-        groups.setdefault((cell.spec.dataset, str(protocol.labeled)), []).append(cell)
+        groups.setdefault((cell.spec.dataset, cell.spec.protocol.sample), []).append(cell)
     head = ("dataset", "labeled", "cells", *STATES, "to run, CPU")
     rows = [state_row(names, group, prices) for names, group in groups.items()]
     echo(f"{suite.title}: {suite.path}\n")

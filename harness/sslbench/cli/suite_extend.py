@@ -79,7 +79,7 @@ def _show_price(cells: Sequence[Cell], store: Store, jobs: int) -> None:
     prices = Prices(store, PublishedCosts())
     groups: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:
-        names = cell.line, cell.spec.dataset, str(cell.spec.protocol.labeled)
+        names = cell.line, cell.spec.dataset, cell.spec.protocol.sample
         groups.setdefault(names, []).append(cell)
     head = ("method", "dataset", "labeled", "cells", *STATES, "to run, CPU")
     echo(table([head, *(state_row(n, group, prices) for n, group in groups.items())], indent=""))

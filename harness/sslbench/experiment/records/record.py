@@ -144,8 +144,13 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The labeled sample in words, and whether it is cut into folds."""
         by = "" if self.fold_by is msgspec.UNSET else f" by {self.fold_by}"
         folds = f", {self.folds} folds{by}" if self.folds else ""
+        return f"labeled {self.sample}{folds}"
+
+    @property
+    def sample(self) -> str:
+        """Size of the labeled sample, and what chose its sentences if that was not chance."""
         chosen = "" if self.labeled_by is msgspec.UNSET else f" by {self.labeled_by}"
-        return f"labeled {self.labeled}{chosen}{folds}"
+        return f"{self.labeled}{chosen}"
 
     def describe_text(self) -> str:
         """Origin and amount of the unlabeled text in words."""
