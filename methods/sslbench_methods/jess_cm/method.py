@@ -48,7 +48,7 @@ from sslbench_methods.shared import WIDE, Notes, Presets, TaskDefaults, by_task
 #: labeled tokens from which on the first lambda' step may begin on the dual, and a step between the
 #: first and the last one stops when 5 iterations add at most SHARE to its gain: Theta still moves
 LARGE = 20_000
-SHARE = 0.2
+SHARE = 0.5
 
 
 class JessCM(CRFMethod):
