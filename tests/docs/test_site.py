@@ -40,7 +40,7 @@ def test_the_python_page_has_the_parameters_of_a_request() -> None:
     run, train = page.split("## train ")
     assert all(f"| `{name}` |" in run for name in parameters(RunRequest))
     assert all(f"| `{name}` |" in train for name in parameters(TrainRequest))
-    assert "| `tune` | `int` | `0` | Tuning trials per method." in run
+    assert "| `tune` | `int \\| None` | `None` | Tuning trials per method." in run
     assert "| `guard` | `bool` | `True` |" in train
 
 

@@ -117,8 +117,10 @@ def test_a_killed_parent_takes_a_busy_run_with_it(
     with log.open("w") as stream:
         variables = {**os.environ, "TMPDIR": str(temporary)}
         parent = subprocess.Popen(words, stderr=stream, env=variables)
-    assert until(lambda: bool(re.search(r"spinning \d+\n", log.read_text())))
-    child = psutil.Process(int(re.findall(r"spinning (\d+)", log.read_text())[0]))
+    spins = re.compile(r"spinning (\d+)\n")
+    assert until(lambda: bool(spins.search(log.read_text())) or parent.poll() is not None)
+    assert parent.poll() is None, log.read_text()
+    child = psutil.Process(int(spins.findall(log.read_text())[0]))
     assert child.is_running()
     parent.kill()
     parent.wait()

@@ -116,6 +116,9 @@ def _show_dataset(info: DatasetInfo) -> None:
     echo(labeled("protocol", info.protocol))
     if info.own:
         echo(labeled("needs", info.own))
+    if info.tune:
+        text = f"{info.tune} trials per method by default if all of train is labeled"
+        echo(labeled("tuning", text))
     echo(labeled("licence", info.licence))
     for file in info.files:
         extra = EXTRA_NOTE if file.extra else ""

@@ -175,6 +175,7 @@ class DatasetInfo(Registration):
     options: ``"module:Struct"`` with the options of ``load``; "" = none.
     family: corpora that share annotation or source, e.g. ``"UD treebanks"``. Statistics across
         corpora count a family once; "" = the dataset is a family of its own.
+    tune: default tuning trials per method if all of train is labeled.
     draws: the data depend on the seed of the run, which `load` gets: seed s is draw s.
     weak: names of the weak sources whose labels are columns ``weak:NAME`` of its text.
     graph: values of `sslbench.GraphParams` for methods with a parameter ``similarity``, unless the
@@ -190,6 +191,7 @@ class DatasetInfo(Registration):
     own: str = ""
     options: str = ""
     family: str = ""
+    tune: int = 0
     draws: bool = False
     weak: tuple[str, ...] = ()
     graph: Mapping[str, str | int] = field(default_factory=dict)

@@ -66,6 +66,7 @@ class Block(Draws, Options):
     unlabeled: tuple[int | str, ...] = ("all",)
     seeds: int = parameter(1, "Number of draws.", least=1, most=10_000)
     params: tuple[str, ...] = inherited(Call, "params", default=())
+    tune: int | None = inherited(Options, "tune", default=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

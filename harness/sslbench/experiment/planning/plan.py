@@ -188,7 +188,7 @@ class _Planner:
         return msgspec.structs.replace(task, code=code_versions(task.spec, self.plugins))
 
     def _spec(self, dataset: PlannedDataset, seed: int, method: str) -> RunSpec:
-        protocol = self._protocol(seed)
+        protocol = self._protocol(dataset, seed)
         params, first, search, inputs = self._values(method, protocol.tuned, dataset)
         learned, more = self._learned
         weak, of_weak = self._weak if self.plugins.method(method).weak else ({}, {})
@@ -213,14 +213,18 @@ class _Planner:
             inputs={**inputs, **more, **files} or msgspec.UNSET,
         )
 
-    def _protocol(self, seed: int) -> ProtocolSpec:
+    def _protocol(self, dataset: PlannedDataset, seed: int) -> ProtocolSpec:
         request = self.request
+        tune = request.tune
+        if tune is None:
+            default = request.labeled == "all" and request.tune_cpu is None
+            tune = dataset.tune if default else 0
         protocol = ProtocolSpec(
             labeled=request.labeled,
             unlabeled=request.unlabeled,
             seed=seed,
             folds=request.folds,
-            tune=request.tune,
+            tune=tune,
             tune_cpu=request.tune_cpu,
         )
         if request.labeled_by is not None:

@@ -47,6 +47,7 @@ class PlannedDataset:
     """A dataset of a plan.
 
     templates: those of a featurizer that is a file of the user; () for a registered one.
+    tune: tuning trials by default.
     files: sha256 of its files by path.
     weak: names of the weak sources with labels in its text.
     graph: see `DatasetInfo`.
@@ -57,6 +58,7 @@ class PlannedDataset:
     metric: str
     featurizer: str
     templates: tuple[str, ...]
+    tune: int
     data: DataSpec
     files: dict[str, str]
     weak: tuple[str, ...]
@@ -90,7 +92,7 @@ def _registered(name: str, request: RunRequest, plugins: Registry) -> PlannedDat
 
     features = _features(request.featurizer or info.featurizer, plugins, columns)
     return PlannedDataset(
-        name, info.task, info.metric, *features, data, files, info.weak, info.graph
+        name, info.task, info.metric, *features, info.tune, data, files, info.weak, info.graph
     )
 
 
@@ -123,7 +125,7 @@ def _users_own(
     features = _features(featurizer, plugins, lambda: columns)
     data = DataSpec(columns=columns)
     name, weak = dataset_name(path), source_names(columns)
-    return PlannedDataset(name, dataset.task, dataset.metric, *features, data, files, weak, {})
+    return PlannedDataset(name, dataset.task, dataset.metric, *features, 0, data, files, weak, {})
 
 
 def reading_of(request: RunRequest) -> Reading:

@@ -177,7 +177,12 @@ class Options(_Checked):
         metavar="NAME,NAME",
     )
     model: str | None = parameter(None, "Default: the first of sslbench list models.")
-    tune: int = parameter(0, "Tuning trials per method.", least=0, most=100_000)
+    tune: int | None = parameter(
+        None,
+        "Tuning trials per method. Default: those of the dataset if all sentences are labeled.",
+        least=0,
+        most=100_000,
+    )
     tune_cpu: float | None = parameter(
         None,
         "CPU seconds per method after which no tuning trial starts.",
