@@ -199,7 +199,8 @@ def test_equal_tuning_over_families() -> None:
     rows = table(next(each for each in part.split("\n\n") if each.startswith("|")))
     for name in ("README.md", "docs/board.md"):
         said = " ".join((ROOT / name).read_text(encoding="utf-8").split())
-        for method in ("virtual_evidence", "jess_cm"):
+        for method in ("virtual_evidence", "jess_cm", "graph_self_training"):
+            assert not set(rows[method]["group"]) & set(rows["supervised"]["group"])
             low, high = map(float, rows[method]["95 % of gain"].split(" to "))
             figures = f"{float(rows[method]['mean gain']):.1f}( points)? "
             assert re.search(rf"{figures}\[{low:.1f}, {high:.1f}\]", said), (name, method)
