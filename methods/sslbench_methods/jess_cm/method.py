@@ -39,15 +39,17 @@ from sslbench import (
 )
 from sslbench.engine.corpus.units import TextUnits
 from sslbench.engine.crf import ChainCRF, HardLabels, TrainingResult
+from sslbench.engine.crf.dual.ascent import FEWEST_WITH_FACTORS
 from sslbench.engine.types import F64, Arrays
 from sslbench_methods.jess_cm.counts import SymbolCounts
 from sslbench_methods.jess_cm.models import EmbeddedModels
 from sslbench_methods.jess_cm.tagger import JessCMTagger
 from sslbench_methods.shared import WIDE, Notes, Presets, TaskDefaults, by_task
 
-#: labeled tokens from which on the first lambda' step may begin on the dual, and a step between the
-#: first and the last one stops when 5 iterations add at most SHARE to its gain: Theta still moves
-LARGE = 20_000
+#: with so many labeled tokens the first lambda' step may begin on the dual; later ones stop early
+LARGE = FEWEST_WITH_FACTORS
+#: such a step stops when 5 iterations give at most this share of its gain, since Theta still moves;
+#: the step after the last round is made to the end
 SHARE = 0.5
 
 

@@ -42,8 +42,8 @@ from sslbench.engine.types import F64, I32
 BLOCK_TOKENS = 60
 #: shorter texts are trained by L-BFGS alone: a first run need not wait for the kernels to compile
 FEWEST_TOKENS = 2_000
-#: those of a model with weights of factor features that the text lacks, too: JESS-CM on 100 or 500
-#: sentences is trained as its records were
+#: the same for a model that also has weights of factor features, which the text lacks: trainings on
+#: shorter texts keep the bits of their records
 FEWEST_WITH_FACTORS = 20_000
 #: most bytes of the dual variables of transitions by position: 8 for each token and live transition
 MOST_LIVE_BYTES = 1 << 28
