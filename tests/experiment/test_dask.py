@@ -107,9 +107,10 @@ def test_all_workers_end_in_a_pass(
         merge(self, other)
 
     monkeypatch.setattr(Streams, "_merge", merge_and_close)
-    with using_broker(DaskBroker(cluster.scheduler_address)):
+    with closing(DaskBroker(cluster.scheduler_address)) as broker, using_broker(broker):
         assert_same(trained(), expected)
     assert "goes on in this process" in capsys.readouterr().err
+    assert broker.client.status == "closed"
 
 
 def test_a_pass_that_fails_on_a_worker_is_one_line(
@@ -124,6 +125,21 @@ def test_a_pass_that_fails_on_a_worker_is_one_line(
         pytest.raises(WorkerError, match=line),
     ):
         trained()
+
+
+def test_a_scheduler_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is closed: nothing asks for the scheduler when it is gone."""
+    monkeypatch.setattr(workers, "PATIENCE", 1.0)
+    closed, close = [], distributed.Client.close
+    monkeypatch.setattr(
+        distributed.Client, "close", lambda self: closed.append(self.status) or close(self)
+    )
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=None) as empty,
+        pytest.raises(UserError, match="no dask scheduler with workers at tcp"),
+    ):
+        connect(empty.scheduler_address)
+    assert closed == ["running"]
 
 
 def test_workers_of_other_code_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
+from weakref import WeakSet
 
 from sslbench.experiment.data import DataHome
 from sslbench.plugins.registrations import DatasetInfo
@@ -24,6 +26,7 @@ _CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".dylib", ".nbi", ".nbc", ".pth")
 _SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/lib64")
 _STARTS = ("subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.spawn")
 _CONNECTS = ("socket.connect", "socket.getaddrinfo", "urllib.Request")
+_WATCHED = {"open", *_STARTS, *_CONNECTS}
 
 
 @dataclass
@@ -32,12 +35,14 @@ class Watch:
 
     allowed: folders and files that may be read. denied: the data home, of which only longer paths
         that are allowed may be read. Files written under the watch may be read again.
+    others: threads that ran before the block, and those that they start: they are not watched.
     """
 
     allowed: list[str]
     denied: str
     refused: list[str] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
+    others: WeakSet[threading.Thread] = field(default_factory=WeakSet)
 
     @classmethod
     def of_module(cls, module: str, home: DataHome) -> Watch:
@@ -88,28 +93,43 @@ _installed = False
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     watch = _watch
-    if watch is None:
+    if watch is None or event not in _WATCHED or threading.current_thread() in watch.others:
         return
     if event == "open":
         watch.opened(arguments[0], arguments[2])
     elif event in _STARTS:
         watch.refuse(f"started a process: {arguments[0]!r}")
-    elif event in _CONNECTS:
+    else:
         watch.refuse("used the network")
 
 
 @contextmanager
 def watched(watch: Watch) -> Iterator[None]:
-    """Refuse files, processes and connections while the block runs, in all threads."""
+    """Refuse files, processes and connections while the block runs, in all threads of its own.
+
+    Other threads of this process go on as before, e.g. those of a client that looks for its server.
+    """
     global _watch, _installed
     if not _installed:  # a hook cannot be removed: one for the life of the process
         sys.addaudithook(_hook)
         _installed = True
+    watch.others.update(set(threading.enumerate()) - {threading.current_thread()})
     before, _watch = _watch, watch
     try:
-        yield
+        with mock.patch.object(threading.Thread, "start", _start):
+            yield
     finally:
         _watch = before
+
+
+_thread_start = threading.Thread.start
+
+
+def _start(thread: threading.Thread) -> None:
+    """Start a thread, which is watched if the thread that starts it is."""
+    if _watch is not None and threading.current_thread() in _watch.others:
+        _watch.others.add(thread)
+    _thread_start(thread)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import uuid
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, closing
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -76,26 +77,32 @@ def connect(address: str | None) -> Any:
             "--executor dask needs dask.distributed", hint="pip install 'sslbench[dask]'"
         ) from error
     dask: Any = distributed  # its functions have no types
-    try:
-        client = dask.Client(address) if address else dask.Client(threads_per_worker=1)
-        client.wait_for_workers(1, timeout=PATIENCE)
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"no dask scheduler with workers at {address}: {error}",
-            hint="e.g. --executor dask:tcp://host:8786",
-        ) from error
+    with ExitStack() as failed:
+        try:
+            client = dask.Client(address) if address else dask.Client(threads_per_worker=1)
+            failed.callback(client.close)
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"no dask scheduler with workers at {address}: {error}",
+                hint="e.g. --executor dask:tcp://host:8786",
+            ) from error
+        _check_code(client)
+        failed.pop_all()
+    return client
+
+
+def _check_code(client: Any) -> None:
+    """UserError: a worker has other code than this process, or none."""
     try:
         versions = client.run(code)
     except Exception as error:  # whatever an import raises there
-        client.close()
         raise UserError(
             f"a worker cannot run sslbench: {type(error).__name__}: {error}", hint=_SAME
         ) from error
     for worker, theirs in versions.items():
         if theirs != code():
-            client.close()
             raise UserError(_other_code(worker), hint=_SAME)
-    return client
 
 
 def warn_of_other_processors(client: Any) -> None:
@@ -149,8 +156,8 @@ class DaskBroker:
     def close(self) -> None:
         """Let workers drop the units of this run."""
         try:
-            self.client.run(_drop, self._run)
-            self.client.close()
+            with closing(self.client):
+                self.client.run(_drop, self._run)
         except Exception as error:  # workers that are gone have dropped them
             _tell(f"closing the connection to the workers: {type(error).__name__}")
 
