@@ -67,19 +67,19 @@ def folds(trials: list[Trial]) -> list[int]:
 
 
 def test_how_many_go_on() -> None:
-    assert [survivors(8, n) for n in (1, 2, 3, 4)] == [5, 3, 2, 2]
-    assert [survivors(4, n) for n in (1, 2, 3, 4)] == [3, 2, 2, 2]
+    assert [survivors(8, n) for n in (1, 2, 3, 4)] == [4, 3, 2, 2]
+    assert [survivors(4, n) for n in (1, 2, 3, 4)] == [2, 2, 2, 2]
     assert [survivors(2, n) for n in (1, 2)] == [2, 2]
     assert survivors(1, 1) == 1
-    assert sum([8, 5, 3, 2, 2]) / 8 == FOLDS == 2.5
+    assert sum([8, 4, 3, 2, 2]) / 8 == FOLDS == 2.375
 
 
 def test_who_goes_on_by_hand() -> None:
-    scores = np.array([[0.5], [0.9], [0.1], [0.8], [0.7], [0.2], [0.6], [0.5]]) * np.ones(5)
+    scores = np.array([[0.5], [0.9], [0.1], [0.8], [0.7], [0.2], [0.5], [0.5]]) * np.ones(5)
     scores[3] = [0.8, 0.8, 0.8, 0.8, 2.0]  # the best at the end
-    scores[0] = [0.5, 9.0, 9.0, 9.0, 9.0]  # equal to the last one after a fold, and first
+    scores[0] = [0.5, 9.0, 9.0, 9.0, 9.0]  # equal to the last two after a fold, and first
     found = raced(Scripted(scores))
-    assert folds(found) == [5, 5, 1, 3, 2, 1, 2, 1]
+    assert folds(found) == [5, 5, 1, 3, 2, 1, 1, 1]
     scores[4] = [0.7, np.nan, 0.0, 0.0, 0.0]
     failed = raced(Scripted(scores))
     assert (failed[4].error, failed[4].score) == ("fails", None)
@@ -111,15 +111,16 @@ def test_who_goes_on_by_loops(seed: int) -> None:
     assert folds(raced(Scripted(scores))) == expected
 
 
-def test_the_other_half_searches_around_the_best_after_two_folds() -> None:
+def test_the_other_half_searches_around_the_best_after_a_fold() -> None:
     scores = np.zeros((8, 5))
-    scores[:4, :2] = [[0.5, 0.5], [0.9, 0.2], [0.6, 0.6], [0.1, 9.0]]  # the last is not looked at
+    scores[:4, :2] = [[0.5, 0.5], [0.2, 9.0], [0.6, 0.1], [0.6, 9.0]]  # the second is not looked at
     trials = Scripted(scores)
     race = Race(cast(Trials, trials))
     for number in range(4):
         race.enter({"place": number})
     assert race.leader() == {"place": 2}
-    assert [len(each.done) for each in race.attempts] == [2, 2, 2, 1]
+    assert [len(each.done) for each in race.attempts] == [1, 1, 1, 1]
+    scores[4] = 1.0
     race.enter({"place": 9})
     assert race.leader() == {"place": 2}
     assert len(race.attempts[4].done) == 1
@@ -135,7 +136,7 @@ def test_a_search_that_races_spends_its_budget() -> None:
     assert tuning.best == max(finished, key=lambda each: each.score or 0.0).params
     by_time = Scripted(rng.random((40, 5)))
     tuning = search([AXIS], {"place": 0}, Budget(None, 60.0), 0, Race(cast(Trials, by_time)))
-    assert sum(each.cpu_s for each in tuning.trials) == pytest.approx(60.0, abs=2)
+    assert sum(each.cpu_s for each in tuning.trials) == pytest.approx(60.0, abs=3)
 
 
 def simulated(spread: float, seed: int, trials: int = 8) -> tuple[float, float]:
@@ -164,4 +165,4 @@ def simulated(spread: float, seed: int, trials: int = 8) -> tuple[float, float]:
 def test_a_race_loses_little_and_saves_half(spread: float) -> None:
     lost, share = simulated(spread, seed=1)
     assert lost < 0.0006
-    assert share == 0.5
+    assert share == 0.475

@@ -44,8 +44,9 @@ METHODS = (
 )
 #: parts of the trials that go on after each fold; at least two
 SHARES: dict[str, tuple[float, ...]] = {
-    "5/8, 3/8, 1/4, 1/4": SHARES_NOW,
+    "1/2, 3/8, 1/4, 1/4": SHARES_NOW,
     "1/2, 1/4, 1/4, 1/4": (1 / 2, 1 / 4),
+    "5/8, 3/8, 1/4, 1/4": (5 / 8, 3 / 8, 1 / 4),
     "3/4, 1/2, 3/8, 1/4": (3 / 4, 1 / 2, 3 / 8, 1 / 4),
     "1, 3/8, 3/8, 3/8": (1.0, 3 / 8),
 }

@@ -24,7 +24,7 @@ EDGE = 0.1
 #: of the search; raised when the same space and seed give other candidates
 VERSION = 1
 #: of the race; raised when it ends other trials
-RACE = 2
+RACE = 3
 
 
 @dataclass(frozen=True)

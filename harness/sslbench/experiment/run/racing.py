@@ -17,11 +17,9 @@ from sslbench.experiment.records.trials import Trial
 from sslbench.experiment.run.trials import Attempt, Trials
 
 #: the parts of all trials that go on after the first, the second, and each further fold
-SHARES = (5 / 8, 3 / 8, 1 / 4)
+SHARES = (1 / 2, 3 / 8, 1 / 4)
 #: of those, at least
 LEAST = 2
-#: the part of the trials of the first half whose second fold decides where the other half searches
-LEADERS = 3 / 4
 #: folds per trial that a race of many trials takes
 FOLDS = 1 + sum(SHARES) + SHARES[-1]
 
@@ -52,13 +50,9 @@ class Race:
         return FOLDS * attempt.cpu_s
 
     def leader(self) -> Mapping[str, Any]:
-        """Return the best trial of those that were here when it was asked for first.
-
-        Most of them are trained on a second fold for that.
-        """
+        """Return the best trial, after a fold, of those that were here when it was first asked."""
         if self._leader is None:
-            number = math.ceil(LEADERS * len(self.attempts))
-            self._leader = self._best(self._advanced(self.attempts, number, 2))
+            self._leader = max(self.attempts, key=lambda each: self.trials.score(each, 1))
         return self._leader.params
 
     def finish(self) -> list[Trial]:
@@ -71,17 +65,17 @@ class Race:
         left = self.attempts
         for folds in range(1, self.trials.n_parts):
             number = survivors(len(self.attempts), folds, self.shares)
-            left = self._advanced(left, number, folds + 1, after=folds)
+            left = self._advanced(left, number, folds, folds + 1)
         while all(each.error is not None for each in left):  # the next best one takes their place
             left = [each for each in self.attempts if each.error is None]
             if not left:
                 return
-            left = self._advanced(left, 1, self.trials.n_parts)
+            left = self._advanced(left, 1, 1, self.trials.n_parts)
 
     def _advanced(
-        self, attempts: list[Attempt], number: int, folds: int, after: int = 1
+        self, attempts: list[Attempt], number: int, after: int, folds: int
     ) -> list[Attempt]:
-        """Train the best so many on further folds; compared after so many folds.
+        """Train the best so many after so many folds on further ones; return them.
 
         Of equal ones the first are the best.
         """
@@ -91,6 +85,3 @@ class Race:
         for attempt in left:
             self.trials.advance(attempt, folds)
         return left
-
-    def _best(self, attempts: list[Attempt]) -> Attempt:
-        return max(attempts, key=lambda attempt: self.trials.score(attempt, 2))
