@@ -15,7 +15,8 @@ from scipy.sparse import csr_array
 
 from sslbench.engine.corpus import Column, CorpusShards, Vocabulary, first_tokens
 from sslbench.engine.crf import ChainCRF, ChainModel, HardLabels, Objective, VirtualEvidence
-from sslbench.engine.crf.objective import EncodedCorpus, batch_potentials
+from sslbench.engine.crf.encoded_corpus import EncodedCorpus
+from sslbench.engine.crf.objective import batch_potentials
 from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.graph.propagation.quadratic import propagate_optimum
@@ -156,7 +157,7 @@ def test_s3_text_of_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     mixed, data = rng.dirichlet(np.ones(3), size=15), crf.encode(text)
     (_,) = data.batches
     whole = decode(crf, data, mixed)
-    monkeypatch.setattr("sslbench.engine.crf.objective.SHARED_BATCH", 4)
+    monkeypatch.setattr("sslbench.engine.crf.encoded_corpus.SHARED_BATCH", 4)
     parts = crf.encode(text)
     assert len(parts.batches) == 3
     np.testing.assert_array_equal(decode(crf, parts, mixed), whole)
@@ -234,7 +235,7 @@ def test_v1_the_clamped_posterior() -> None:
 def test_v2_text_of_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     crf, found = toy(OPTIMUM), []
     for batch in (4096, 2):
-        monkeypatch.setattr("sslbench.engine.crf.objective.SHARED_BATCH", batch)
+        monkeypatch.setattr("sslbench.engine.crf.encoded_corpus.SHARED_BATCH", batch)
         data, term = crf.encode(UNLABELED), VirtualEvidence(Q, TOKENS, 0.7)
         assert len(data.batches) == (1 if batch > 5 else 2)
         gradient = np.empty(12)

@@ -8,7 +8,7 @@ import numpy as np
 
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import ChainCRF, Objective, VirtualEvidence
-from sslbench.engine.crf.objective import EncodedCorpus
+from sslbench.engine.crf.encoded_corpus import EncodedCorpus
 from sslbench.engine.crf.terms import Term
 from sslbench.engine.types import F64
 from sslbench.experiment.context.context import RunContext

@@ -22,7 +22,7 @@ from sslbench.engine.checked import Saved, joined, part_of
 from sslbench.engine.corpus import Corpus, CorpusShards
 from sslbench.engine.corpus.units import TextPass, TextUnits
 from sslbench.engine.crf import ChainCRF
-from sslbench.engine.crf.objective import VARYING_CELLS
+from sslbench.engine.crf.encoded_corpus import VARYING_CELLS
 from sslbench.engine.spread import over
 from sslbench.engine.types import F64, Arrays
 from sslbench_methods.jess_cm import kernels

@@ -11,7 +11,8 @@ from sslbench.engine.compilation.threads import using_threads
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import ChainCRF, ChainModel, HardLabels
 from sslbench.engine.crf.chain_model import SecondOrderModel
-from sslbench.engine.crf.objective import EncodedCorpus, evaluate_terms
+from sslbench.engine.crf.encoded_corpus import EncodedCorpus
+from sslbench.engine.crf.objective import evaluate_terms
 from sslbench.engine.crf.weights import bundles
 from sslbench.engine.crf.weights.bundles import Bundled, TokenSums
 from sslbench.engine.crf.weights.tables import WeightTables

@@ -117,8 +117,8 @@ def test_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
         term = HardLabels(c.labels)
         value, gradient = evaluate(c.objective(term, 2.0), c.weights)
         for size in (1, 10, 33):
-            monkeypatch.setattr("sslbench.engine.crf.objective.SHARED_BATCH", size)
-            monkeypatch.setattr("sslbench.engine.crf.objective.VARYING_BATCH", size)
+            for kind in ("SHARED_BATCH", "VARYING_BATCH", "LIVE_BATCH"):
+                monkeypatch.setattr(f"sslbench.engine.crf.encoded_corpus.{kind}", size)
             assert len(c.encode().batches) > 1
             again, other = evaluate(c.objective(term, 2.0), c.weights)
             assert again == pytest.approx(value, rel=1e-14)

@@ -6,6 +6,7 @@ from sslbench.engine.crf.chain_model import ChainModel
 from sslbench.engine.crf.chain_potentials import chain_potentials, transition_slopes
 from sslbench.engine.crf.data import Batch
 from sslbench.engine.crf.encoded import EncodedProblem, split_tokens
+from sslbench.engine.crf.encoded_corpus import EncodedCorpus
 from sslbench.engine.crf.entropy import BatchEntropy, Entropy
 from sslbench.engine.crf.factors import FactorFeatures
 from sslbench.engine.crf.first_order.batch import (
@@ -18,7 +19,7 @@ from sslbench.engine.crf.frozen import FrozenChain
 from sslbench.engine.crf.labeler import Labeled, Labeler
 from sslbench.engine.crf.labeling import LabelPass
 from sslbench.engine.crf.model import ChainCRF, best_sequences
-from sslbench.engine.crf.objective import EncodedCorpus, Objective
+from sslbench.engine.crf.objective import Objective
 from sslbench.engine.crf.optim.adam import Schedule, ascend, batch_of_step, descend
 from sslbench.engine.crf.optim.lbfgs import STRICT, Options, Progress
 from sslbench.engine.crf.params import TrainingParams, TrainingResult

@@ -10,8 +10,8 @@ import numpy as np
 from sslbench.engine.checked import Saved, joined, part_of, vector
 from sslbench.engine.corpus import Corpus, CorpusShards
 from sslbench.engine.corpus.units import TextPass, TextUnits
+from sslbench.engine.crf.encoded_corpus import EncodedCorpus
 from sslbench.engine.crf.model import ChainCRF
-from sslbench.engine.crf.objective import EncodedCorpus
 from sslbench.engine.spread import is_shared, over
 from sslbench.engine.types import I32, Arrays
 

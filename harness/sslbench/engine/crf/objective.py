@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from sslbench.engine.checked import check_array, check_borders
+from sslbench.engine.checked import check_array
 from sslbench.engine.compilation.threads import in_order
 from sslbench.engine.crf.chain_potentials import force_labels
-from sslbench.engine.crf.data import Attributes, Batch, batches
-from sslbench.engine.crf.factors import FactorFeatures
+from sslbench.engine.crf.data import Batch
+from sslbench.engine.crf.encoded_corpus import EncodedCorpus
 from sslbench.engine.crf.first_order.batch import BatchPotentials
-from sslbench.engine.crf.memory import check_sentence
+from sslbench.engine.crf.first_order.live import LivePotentials, LiveTransitions
 from sslbench.engine.crf.optim.gap import gap
 from sslbench.engine.crf.optim.lbfgs import Result
 from sslbench.engine.crf.optim.vectors import combine, dot, subtract_prior
@@ -31,124 +31,12 @@ from sslbench.engine.crf.second_order.batch import SecondOrderPotentials
 from sslbench.engine.crf.terms import PotentialGradient, Term
 from sslbench.engine.crf.weights import scores
 from sslbench.engine.crf.weights.backoff import BackOff
-from sslbench.engine.crf.weights.bundles import Bundled
-from sslbench.engine.crf.weights.deduplicate import Deduplication
 from sslbench.engine.crf.weights.layout import Layout
 from sslbench.engine.crf.weights.scores import EdgeTokens
 from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.crf.work import tell_of_work
 from sslbench.engine.lazy import lazy
-from sslbench.engine.types import F32, F64, I32, I64, Bool
-
-#: most tokens per batch when all positions share one transition matrix, and when each has its own
-SHARED_BATCH, VARYING_BATCH = 4096, 256
-#: a batch with its own transition matrices stays below this many of their cells (1 MB, so that they
-#: stay in the second-level cache): 256 tokens of 22 labels, 64 of 45
-VARYING_CELLS = 1 << 17
-
-
-@dataclass(frozen=True)
-class EncodedCorpus:
-    """The attributes of a corpus, numbered as a layout numbers its weights, and factor features.
-
-    number: int32[A + 1], the engine's code of every attribute id, -1 for id -1; None: the ids.
-    forced_labels: int32[N], the only label that a token may have, -1: any; None: any for all.
-    reused: potentials will be computed many times, so that `Bundled` is worth its time.
-
-    ValueError for arrays that do not fit the layout or each other: kernels read them unchecked.
-    UserError for a sentence too long for the memory.
-    """
-
-    layout: Layout
-    attributes: Attributes
-    number: I32 | None
-    factors: FactorFeatures | None = None
-    forced_labels: I32 | None = None
-    reused: bool = False
-
-    def __post_init__(self) -> None:
-        layout, attributes = self.layout, self.attributes
-        check_array(attributes.node, "node attributes", np.int32, (None, None))
-        n, A = (
-            attributes.node.shape[1],
-            layout.n_node if self.number is None else len(self.number) - 1,
-        )
-        check_borders(attributes.offsets, "sentence offsets", n)
-        check_array(attributes.node, "node attributes", np.int32, (None, n), (-1, A))
-        check_array(attributes.edge, "edge attributes", np.int32, (None, n), (-1, layout.n_edge))
-        if attributes.dense is None and layout.n_columns:
-            raise ValueError(f"no dense columns, the model has weights for {layout.n_columns}")
-        if attributes.dense is not None:
-            check_array(attributes.dense, "dense columns", np.float64, (n, layout.n_columns))
-            if not np.isfinite(attributes.dense).all():
-                raise ValueError("a value of a dense column is not finite")
-        if self.forced_labels is not None:
-            forced, L = self.forced_labels, layout.n_labels
-            check_array(forced, "forced labels", np.int32, (n,), (-1, L))
-        if self.factors is not None and self.factors.n_weights != layout.n_factors:
-            raise ValueError(
-                f"{self.factors.n_weights} factor features, the model has {layout.n_factors}"
-            )
-        if layout.order == 2 or self.varying:
-            longest = int(self.lengths.max(initial=0))
-            check_sentence(longest, layout.n_labels, layout.order)
-
-    @classmethod
-    def build(
-        cls,
-        layout: Layout,
-        attributes: Attributes,
-        factors: FactorFeatures | None = None,
-        forced_labels: I32 | None = None,
-    ) -> EncodedCorpus:
-        number = None if layout.states is None else layout.states.code
-        return cls(layout, attributes, number, factors, forced_labels)
-
-    def check_layout(self, layout: Layout) -> None:
-        """ValueError if the corpus was encoded for a model with other weights."""
-        if not self.layout.same_as(layout):
-            raise ValueError("the corpus was encoded for another model")
-
-    def deduplicated(self, deduplication: Deduplication) -> EncodedCorpus:
-        """Return the same corpus for the reduced layout, on which a training runs."""
-        layout, number = deduplication.reduced, deduplication.codes
-        return replace(self, layout=layout, number=number, reused=True)
-
-    @lazy
-    def states(self) -> Bundled:
-        node, rows, width = self.attributes.node, self.layout.states, self.layout.n_labels
-        return Bundled.build(node, self.number, rows, width, spelled=True, reused=self.reused)
-
-    @lazy
-    def edges(self) -> Bundled:
-        edge, rows = self.attributes.edge, self.layout.edges
-        return Bundled.build(edge, rows.code, rows, rows.width, spelled=False, reused=self.reused)
-
-    @property
-    def dense(self) -> F64 | None:
-        return self.attributes.dense
-
-    @property
-    def offsets(self) -> I64:
-        return self.attributes.offsets
-
-    @lazy
-    def varying(self) -> bool:
-        """Whether transition scores depend on the position."""
-        on_edges = self.factors is not None and self.factors.on_edges
-        return on_edges or bool((self.attributes.edge >= 0).any())
-
-    @lazy
-    def batches(self) -> list[Batch]:
-        if not self.varying:
-            return list(batches(self.offsets, SHARED_BATCH))
-        cells = VARYING_CELLS // self.layout.n_labels**2
-        return list(batches(self.offsets, max(1, min(VARYING_BATCH, cells))))
-
-    @lazy
-    def lengths(self) -> F64:
-        """float64[S]: the number of tokens of each sentence."""
-        return np.diff(self.offsets).astype(np.float64)
+from sslbench.engine.types import F32, F64, I64, Bool
 
 
 class BundleSums(NamedTuple):
@@ -198,11 +86,13 @@ def batch_potentials(
     batch: Batch,
     transition_mask: Bool | None = None,
     sums: BundleSums | None = None,
+    live: LiveTransitions | None = None,
 ) -> BatchPotentials:
     """Return the log-potentials of a batch under the given weights.
 
     transition_mask: bool[L+1, L], the allowed transitions (row L is START); None: all.
     sums: `BundleSums.of_weights`, the same for all batches; None: compute them here.
+    live: those of the data, for `LivePotentials`.
     """
     L = tables.layout.n_labels
     data.check_layout(tables.layout)
@@ -218,9 +108,12 @@ def batch_potentials(
     node[batch.offsets[:-1]] += w[L]
     node[batch.offsets[1:] - 1] += tables.stop
     edge = np.ascontiguousarray(w[None, :L])
-    if data.varying:
+    tokens = EdgeTokens(data.edges.tokens, batch.lo, batch.first, tables.edges, sums.edge)
+    if live is not None:
+        by_position = np.empty((batch.n_tokens, len(tables.edges.transitions)))
+        scores.live_scores(tokens, node, by_position)
+    elif data.varying:
         edge = np.empty((batch.n_tokens, L, L))
-        tokens = EdgeTokens(data.edges.tokens, batch.lo, batch.first, tables.edges, sums.edge)
         scores.edge_scores(tokens, w[:L], node, edge)
     if data.factors is not None:
         data.factors.add_scores(tables.factors, batch, node, edge)
@@ -229,6 +122,8 @@ def batch_potentials(
         node[batch.single] += tables.second.e2[L]
     if data.forced_labels is not None:
         force_labels(data.forced_labels[batch.tokens], node)
+    if live is not None:
+        return LivePotentials(batch, node, edge, live, by_position)
     if tables.second is None:
         return BatchPotentials(batch, node, edge)
     return SecondOrderPotentials(batch, node, edge, tables.second.potentials())
@@ -248,7 +143,7 @@ def add_gradient(
         batch.
     """
     layout, L = gradient.layout, gradient.layout.n_labels
-    by_potential.check(batch.n_tokens, L)
+    by_potential.check(batch.n_tokens, L, len(layout.transitions) if data.varying else None)
     node, edge, lo = by_potential.node, by_potential.edge, batch.lo
     entries = data.states.tokens
     scores.node_gradient(entries, lo, node, gradient.table, gradient.lists, sums.node)
@@ -263,7 +158,13 @@ def add_gradient(
         gradient.second.add(by_potential.triples, first, single)
     if data.varying and layout.n_edge:
         tokens = EdgeTokens(data.edges.tokens, lo, batch.first, gradient.edges, sums.edge)
-        scores.edge_gradient(tokens, node, edge)
+        if by_potential.live is None:
+            scores.edge_gradient(tokens, node, edge)
+        else:
+            first, inner = batch.offsets[:-1, None], layout.inner_transitions
+            begun = layout.transitions[inner:] - L * L  # labels that START transitions lead to
+            by_potential.live[first, np.arange(inner, inner + len(begun))] = node[first, begun]
+            scores.live_gradient(tokens, by_potential.live)
     if data.factors is not None:
         expected = data.factors.expectation(batch, by_potential.node, by_potential.edge)
         check_array(expected, "expectations of factor features", np.float64, (layout.n_factors,))
@@ -276,10 +177,11 @@ def _evaluate(
     term: Term,
     transition_mask: Bool | None,
     sums: BundleSums,
+    live: LiveTransitions | None,
     batch: Batch,
 ) -> PotentialGradient:
     """Evaluate a term on one batch; several threads do so at once if the term is stateless."""
-    return term.evaluate(batch_potentials(tables, data, batch, transition_mask, sums))
+    return term.evaluate(batch_potentials(tables, data, batch, transition_mask, sums, live))
 
 
 def evaluate_terms(
@@ -301,9 +203,11 @@ def evaluate_terms(
     for data, term in parts:
         sums = BundleSums.of_weights(tables, data)
         slopes = BundleSums.zeros(gradient, data)
-        evaluate = partial(_evaluate, tables, data, term, transition_mask, sums)
+        live = data.live if getattr(term, "live", False) else None
+        batches = data.batches if live is None else data.live_batches
+        evaluate = partial(_evaluate, tables, data, term, transition_mask, sums, live)
         each = in_order if getattr(term, "stateless", False) else map
-        for batch, by_potential in zip(data.batches, each(evaluate, data.batches), strict=True):
+        for batch, by_potential in zip(batches, each(evaluate, batches), strict=True):
             add_gradient(gradient, data, batch, by_potential, slopes)
             values.append(by_potential.value)
         slopes.spread(gradient, data)

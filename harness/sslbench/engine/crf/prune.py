@@ -16,7 +16,7 @@ import numpy as np
 
 from sslbench.engine.checked import check_array
 from sslbench.engine.compilation.compiled import kernel
-from sslbench.engine.crf.objective import EncodedCorpus
+from sslbench.engine.crf.encoded_corpus import EncodedCorpus
 from sslbench.engine.crf.weights.layout import Layout, supported_pairs
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import F64, I32, Bool

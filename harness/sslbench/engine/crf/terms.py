@@ -9,19 +9,20 @@ attributes or templates.  Every term is maximized.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from sslbench.engine.crf.data import Batch, LabelTriples
-from sslbench.engine.crf.first_order import paths
+from sslbench.engine.crf.first_order import live, paths
 from sslbench.engine.crf.first_order.batch import (
     BatchPosterior,
     BatchPotentials,
     InfeasibleSentenceError,
     per_sentence,
 )
+from sslbench.engine.crf.first_order.live import LivePotentials
 from sslbench.engine.crf.second_order.batch import (
     SecondOrderPotentials,
     add_label_triples,
@@ -37,16 +38,25 @@ class PotentialGradient:
 
     value: float64[s]. node: float64[n, L], edge: float64[1 or n, L, L] and, for second-order
     chains, triples: derivatives with respect to the potentials of the same name and shape.
+    live: float64[n, K], with respect to the scores of `LivePotentials`.
     """
 
     value: F64
     node: F64
     edge: F64
     triples: LabelTriples | None = None
+    live: F64 | None = None
 
-    def check(self, n: int, L: int) -> None:
-        """Raise ValueError if the derivatives do not fit a batch of n tokens and L labels."""
-        for array, shapes in ((self.node, [(n, L)]), (self.edge, [(1, L, L), (n, L, L)])):
+    def check(self, n: int, L: int, columns: int | None = None) -> None:
+        """Raise ValueError if the derivatives do not fit a batch of n tokens and L labels.
+
+        columns: of scores by position, where transitions depend on it; None: they do not.
+        """
+        edges = [(n, L, L)] if columns is not None else [(1, L, L), (n, L, L)]
+        arrays: list[tuple[F64, list[Any]]] = [(self.node, [(n, L)])]
+        if self.live is not None:
+            edges, arrays = [(1, L, L)], [*arrays, (self.live, [(n, columns)])]
+        for array, shapes in [*arrays, (self.edge, edges)]:
             if array.shape not in shapes or array.dtype != np.float64:
                 raise ValueError(f"a term gave derivatives {array.dtype} {array.shape}")
             if not array.flags.c_contiguous:
@@ -60,7 +70,8 @@ class PotentialGradient:
         """
         triples = None if posterior.triples is None else posterior.triples.times(factor)
         _scale(posterior, factor)
-        return cls(factor * posterior.log_z(), posterior.node, posterior.edge, triples)
+        node, edge, live = posterior.node, posterior.edge, posterior.live
+        return cls(factor * posterior.log_z(), node, edge, triples, live)
 
     @classmethod
     def difference(
@@ -75,8 +86,10 @@ class PotentialGradient:
             triples = plus.triples.plus(minus.triples, -1.0).times(factor)
         np.subtract(plus.node, minus.node, out=plus.node)
         np.subtract(plus.edge, minus.edge, out=plus.edge)
+        if plus.live is not None and minus.live is not None:
+            np.subtract(plus.live, minus.live, out=plus.live)
         _scale(plus, factor)
-        return cls(factor * value, plus.node, plus.edge, triples)
+        return cls(factor * value, plus.node, plus.edge, triples, plus.live)
 
 
 def _scale(posterior: BatchPosterior, factor: float) -> None:
@@ -84,6 +97,8 @@ def _scale(posterior: BatchPosterior, factor: float) -> None:
     if factor != 1.0:
         np.multiply(posterior.node, factor, out=posterior.node)
         np.multiply(posterior.edge, factor, out=posterior.edge)
+        if posterior.live is not None:
+            np.multiply(posterior.live, factor, out=posterior.live)
 
 
 class Term(Protocol):
@@ -96,6 +111,8 @@ class Term(Protocol):
 
     A term whose value is a function of the whole text has ``survey(potentials)``, which gets the
     potentials of all batches before the terms of any part are evaluated.
+
+    Only a term with the class attribute ``live = True`` gets `LivePotentials`.
     """
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
@@ -195,6 +212,7 @@ class HardLabels:
     """w_i log p(y_i | x_i): labels int32[N] over all tokens, weights float64[S] or None for 1."""
 
     stateless: ClassVar[bool] = True
+    live: ClassVar[bool] = True
 
     labels: I32
     weights: F64 | None = None
@@ -205,18 +223,18 @@ class HardLabels:
         y = self.labels[batch.tokens]
         gold = potentials.path_scores(y)
         posterior = potentials.posterior(None if self.weights is None else weight)
-        node, edge, triples = posterior.node, posterior.edge, posterior.triples
-        np.negative(node, out=node)
-        np.negative(edge, out=edge)
-        paths.add_path(batch.offsets, y, weight, node, edge)
-        if triples is not None:
-            triples = triples.times(-1.0)
-            add_label_triples(y, batch.offsets, weight, triples)
+        gradient = PotentialGradient.of_log_z(posterior, -1.0)
+        paths.add_path(batch.offsets, y, weight, gradient.node, gradient.edge)
+        if gradient.live is not None and isinstance(potentials, LivePotentials):
+            column = potentials.live.column
+            live.add_path(batch.offsets, y, column, weight, gradient.live, None)
+        if gradient.triples is not None:
+            add_label_triples(y, batch.offsets, weight, gradient.triples)
         value = _weighted(weight, per_sentence(gold - posterior.log_scale, batch))
         if np.isneginf(value).any():
             i = batch.sentence_lo + int(np.argmin(value))
             raise InfeasibleSentenceError(f"sentence {i}: its labels break the constraints")
-        return PotentialGradient(value, node, edge, triples)
+        return replace(gradient, value=value)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
@@ -283,6 +301,7 @@ class LogPartition:
     """
 
     stateless: ClassVar[bool] = True
+    live: ClassVar[bool] = True
 
     weight: float = 1.0
 
@@ -302,6 +321,7 @@ class PartialLabels:
     """
 
     stateless: ClassVar[bool] = True
+    live: ClassVar[bool] = True
 
     allowed: Bool
     log_evidence: F64 | None = None
@@ -337,6 +357,7 @@ class VirtualEvidence:
     """
 
     stateless: ClassVar[bool] = True
+    live: ClassVar[bool] = True
 
     q: F64
     vertex_of: I32

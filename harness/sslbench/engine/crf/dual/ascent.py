@@ -27,8 +27,9 @@ from sslbench.engine.crf.data import Batch, batches
 from sslbench.engine.crf.dual.passes import DualLive, DualVariables, ascend
 from sslbench.engine.crf.dual.posterior import DualText, Space
 from sslbench.engine.crf.dual.weights import DualRows, DualTransitions
+from sslbench.engine.crf.encoded_corpus import EncodedCorpus
 from sslbench.engine.crf.first_order import scaled
-from sslbench.engine.crf.objective import EncodedCorpus, Objective
+from sslbench.engine.crf.objective import Objective
 from sslbench.engine.crf.optim.lbfgs import Options
 from sslbench.engine.crf.simd import rows
 from sslbench.engine.crf.terms import HardLabels

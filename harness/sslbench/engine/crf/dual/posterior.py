@@ -110,15 +110,19 @@ def posterior(
         for b in range(P):
             space.outer[a, b] = 0.0
     transitions = scaled.shifted_transitions(edge)
-    base = _live_cells(live, transitions.E)
+    of_block = _live(live, transitions.E)
     entropy, x = 0.0, space.messages
     for i in range(first, last):
         lo, hi = text.offsets[i] - start, text.offsets[i + 1] - start
         T = hi - lo
         arrays = scaled.ChainScratch(x.x[:T], x.alpha[:T], x.beta[:T])
-        mu, log_scale, own = block.mu[lo:hi], block.log_scale[lo:hi], _live(lo, hi, live, base)
+        mu, log_scale, own = (
+            block.mu[lo:hi],
+            block.log_scale[lo:hi],
+            scaled.part_of(of_block, lo, hi),
+        )
         status = scaled.shared_sentence(
-            node[lo:hi], transitions, own, arrays, mu, log_scale, space.outer
+            node[lo:hi], transitions, own, arrays, mu, log_scale, space.outer, None
         )
         if status != scaled.OK:
             return status, 0.0
@@ -148,25 +152,15 @@ def _limit(start: int, borders: I64, text: DualText, node: F64, out: F64) -> Non
 
 
 @kernel
-def _live_cells(live: LiveBlock | None, E: F64) -> F64 | None:
-    """E of the live transitions; puts theta into xi, which `_live` gives away."""
+def _live(live: LiveBlock | None, E: F64) -> scaled.Live | None:
+    """Return the live transitions of the block; puts theta into xi, which this gives away."""
     if live is None:  # decided when this is compiled, as below
         return None
-    base = np.empty(live.left.shape[0])
-    for k in range(base.shape[0]):
-        base[k] = E[live.left[k], live.right[k]]
-    for n in range(live.xi.shape[0]):
-        for k in range(base.shape[0]):
-            live.xi[n, k] = live.theta[n, k]
-    return base
-
-
-@kernel
-def _live(lo: int, hi: int, live: LiveBlock | None, base: F64 | None) -> scaled.Live | None:
-    """Return the live transitions of the sentence with the tokens lo to hi of the block."""
-    if live is None or base is None:
-        return None
-    return scaled.Live(live.left, live.right, base, live.xi[lo:hi])
+    n, width = live.xi.shape
+    for t in range(n):
+        for k in range(width):
+            live.xi[t, k] = live.theta[t, k]
+    return scaled.live_of(live.left, live.right, E, live.xi)
 
 
 @kernel

@@ -122,6 +122,8 @@ class BatchPosterior:
     edge: float64[n, L, L], xi_t(a, b) = p(y_{t-1} = a, y_t = b | x), zero at first tokens; or
         float64[1, L, L], the sum of xi over the batch; float64[0, L, L] where it was left out.
     triples: of second-order chains, the sums over the batch of the marginals of three labels.
+    live: of `LivePotentials`, float64[n, K], the marginals of transitions with scores by position;
+        `edge` is the sum over the batch then, theirs included.
     """
 
     batch: Batch
@@ -129,6 +131,7 @@ class BatchPosterior:
     node: F64
     edge: F64
     triples: LabelTriples | None = None
+    live: F64 | None = None
 
     def log_z(self) -> F64:
         """Return float64[s]: the log-partition of each sentence."""

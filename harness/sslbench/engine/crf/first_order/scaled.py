@@ -55,12 +55,15 @@ class Transitions(NamedTuple):
 class Live(NamedTuple):
     """The I transitions with a score by position, of one sentence.
 
-    left, right: int32[I] labels; base: float64[I] their E; by_position: float64[T, I] the scores,
-    which become edge marginals (row 0 left alone).
+    left, right: int32[I] labels; cell, turned: int32[I] their places in E and ET, counted flat;
+    base: float64[I] their E; by_position: float64[T, K] the scores, which become edge marginals
+    (row 0 left alone, columns from I on are undefined then).
     """
 
     left: I32
     right: I32
+    cell: I32
+    turned: I32
     base: F64
     by_position: F64
 
@@ -71,6 +74,26 @@ class ChainScratch(NamedTuple):
     x: F64
     alpha: F64
     beta: F64
+
+
+@kernel
+def live_of(left: I32, right: I32, E: F64, by_position: F64) -> Live:
+    """Return live transitions under E float64[L, P]."""
+    P, cell, turned = E.shape[1], np.empty_like(left), np.empty_like(left)
+    base = np.empty(left.shape[0])
+    for k in range(left.shape[0]):
+        cell[k], turned[k] = left[k] * P + right[k], right[k] * P + left[k]
+        base[k] = E[left[k], right[k]]
+    return Live(left, right, cell, turned, base, by_position)
+
+
+@kernel
+def part_of(live: Live | None, lo: int, hi: int) -> Live | None:
+    """Return the same transitions, with the scores of the positions lo to hi."""
+    if live is None:  # decided when this is compiled, as below
+        return None
+    left, right, cell, turned, base, by_position = live
+    return Live(left, right, cell, turned, base, by_position[lo:hi])
 
 
 @kernel
@@ -103,25 +126,32 @@ def shared_sentence(
     mu: F64,
     log_scale: F64,
     edge_sum: F64,
+    weight: float | None,
 ) -> int:
     """One sentence under one transition matrix, except for live transitions; its status.
 
     node float64[T, L]; out: mu float64[T, L] and log_scale float64[T]; to edge_sum float64[L, P] is
     added the sum over positions of alpha_{t-1}(a) x_t(b) beta_t(b), still to be multiplied by E,
     unless the status is REDO.  It means nothing where a transition is live; E and ET of these are
-    overwritten.
+    overwritten.  Scores by position are as they were if the status is REDO.
+    weight: factor of all marginals; None: 1.
     The scale is applied one step late: alpha_t stays as the product leaves it and c_{t-1} divides
     x_t, so that nothing waits for a division; beta carries 1 / c_t, so that alpha_t beta_t are the
     marginals.
     """
     x, alpha, beta = scratch
-    span, T = transitions.span + _exponentials_by_position(live), x.shape[0]
+    span, T = transitions.span + _range_by_position(live), x.shape[0]
     status, zeros = _exponentials(node, span, transitions.zeros, x, log_scale)
     if status != OK:
         return status
+    saved = _exponentials_by_position(live, zeros)
     inverse = _forward(transitions, live, scratch, zeros, log_scale)
     if inverse == 0.0 or not _backward(transitions.ET, live, scratch, zeros, inverse):
+        _put_back(live, saved)
         return REDO  # impossible or underflow: log space decides
+    if weight is not None and weight != 1.0:
+        for t in range(T):
+            rows.scale(alpha[t], weight)
     rows.add_outer(alpha[: T - 1], x[1:], edge_sum)
     _live_marginals(live, alpha, x)
     for t in range(T):
@@ -136,13 +166,18 @@ def _forward(
     """Fill in alpha, scale x, add to log_scale; return the last 1 / c, 0 if it is not safe."""
     E, top = transitions.E, transitions.top
     x, alpha, _ = scratch
+    if live is not None:
+        cell, base, by_position = live.cell, live.base, live.by_position
     smallest, inverse = 1.0, 1.0
     for t in range(x.shape[0]):
         if t == 0:
             alpha[0] = x[0]
             c = rows.total(alpha[0])
         else:
-            _put_live(live, t, E)
+            if live is not None:
+                for k in range(base.shape[0]):
+                    by_position[t, k] *= base[k]
+                _put(by_position[t], cell, E)
             rows.vector_matrix(alpha[t - 1], E, alpha[t])
             c = rows.multiply_both(alpha[t], x[t], inverse)
         if c == 0.0:
@@ -161,12 +196,15 @@ def _backward(
     """Fill in beta; x becomes the right factor of xi.  Return whether that is safe."""
     x, _, beta = scratch
     T, P = x.shape
+    if live is not None:
+        turned, by_position = live.turned, live.by_position
     smallest = 1.0
     for b in range(P):
         beta[T - 1, b] = inverse
     for t in range(T - 1, 0, -1):
         rows.multiply(x[t], beta[t])
-        _put_live_transposed(live, t, ET)
+        if live is not None:
+            _put(by_position[t], turned, ET)
         rows.vector_matrix(x[t], ET, beta[t - 1])
         if zeros:
             smallest = min(smallest, smallest_positive(beta[t - 1]))
@@ -174,45 +212,51 @@ def _backward(
 
 
 @kernel
-def _exponentials_by_position(live: Live | None) -> float:
-    """Scores by position to factors of E; the widest range of a position, 0 included."""
-    if live is None:  # decided when this is compiled, as below
+def _range_by_position(live: Live | None) -> float:
+    """Return the range of the scores by position, 0 included."""
+    if live is None:
         return 0.0
-    widest, scores = 0.0, live.by_position
+    T, width = live.by_position.shape
+    top, low, _ = rows.bounds(live.by_position[1:].reshape((T - 1) * width))
+    return max(top, 0.0) - min(low, 0.0)
+
+
+@kernel
+def _exponentials_by_position(live: Live | None, saved: bool) -> F64 | None:
+    """Scores by position to factors of E; a copy of the scores, empty unless it is wanted."""
+    if live is None:
+        return None
+    scores = live.by_position
     T, width = scores.shape
-    for t in range(1, T):
-        top, low, _ = rows.bounds(scores[t])
-        widest = max(widest, max(top, 0.0) - min(low, 0.0))
-    if widest <= SAFE_RANGE:
-        exp_shifted(scores[1:].reshape((T - 1) * width), 0.0)
-    return widest
+    before = scores[: T if saved else 0].copy()
+    exp_shifted(scores[1:].reshape((T - 1) * width), 0.0)
+    return before
 
 
 @kernel
-def _put_live(live: Live | None, t: int, E: F64) -> None:
-    """Factors of position t to what they make of E, which is put into E."""
-    if live is not None:
-        left, right, base, values = live
-        for k in range(left.shape[0]):
-            values[t, k] *= base[k]
-            E[left[k], right[k]] = values[t, k]
+def _put_back(live: Live | None, saved: F64 | None) -> None:
+    if live is not None and saved is not None:
+        for t in range(saved.shape[0]):
+            for k in range(saved.shape[1]):
+                live.by_position[t, k] = saved[t, k]
 
 
 @kernel
-def _put_live_transposed(live: Live | None, t: int, ET: F64) -> None:
-    if live is not None:
-        left, right, _, values = live
-        for k in range(left.shape[0]):
-            ET[right[k], left[k]] = values[t, k]
+def _put(values: F64, cell: I32, E: F64) -> None:
+    """Put a value into each cell of a matrix, counted flat."""
+    flat = E.reshape(E.shape[0] * E.shape[1])
+    for k in range(cell.shape[0]):
+        flat[np.uint64(cell[k])] = values[k]
 
 
 @kernel
 def _live_marginals(live: Live | None, alpha: F64, right_factor: F64) -> None:
     if live is not None:
-        left, right, _, values = live
+        left, right, values = live.left, live.right, live.by_position
         for t in range(1, values.shape[0]):
             for k in range(left.shape[0]):
-                values[t, k] *= alpha[t - 1, left[k]] * right_factor[t, right[k]]
+                a, b = np.uint64(left[k]), np.uint64(right[k])
+                values[t, k] *= alpha[t - 1, a] * right_factor[t, b]
 
 
 @kernel

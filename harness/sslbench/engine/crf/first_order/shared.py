@@ -127,7 +127,7 @@ def _one_by_one(begin: int, end: int, work: _Work) -> None:
             lo, hi = offsets[i], offsets[i + 1]
             scratch = ChainScratch(x[: hi - lo], alpha[: hi - lo], beta[: hi - lo])
             status[i] = shared_sentence(
-                node[lo:hi], transitions, None, scratch, mu[lo:hi], log_scale[lo:hi], own
+                node[lo:hi], transitions, None, scratch, mu[lo:hi], log_scale[lo:hi], own, None
             )
         for a in range(L):
             for b in range(L):

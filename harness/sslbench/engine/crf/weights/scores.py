@@ -292,6 +292,36 @@ def edge_gradient(
             _add_edges(tokens, chunk, stop, share, slope)
 
 
+@parallel_kernel(lambda tokens, *_: chunks(len(tokens.first), EDGE_CHUNK))
+def live_scores(begin: int, end: int, tokens: EdgeTokens, node: F64, out: F64) -> None:
+    """out float64[n, K] = weights of the edge attributes of token lo + n, 0 at first tokens and for
+    transitions from START; those are added to node float64[n, L].
+    """
+    transitions, inner, first = tokens.weights.transitions, tokens.weights.inner, tokens.first
+    N, L = node.shape
+    K = transitions.shape[0]
+    for n in range(begin * EDGE_CHUNK, min(N, end * EDGE_CHUNK), EDGE_CHUNK):
+        _sum_edges(tokens, n, min(N, n + EDGE_CHUNK), out[n : min(N, n + EDGE_CHUNK)])
+    for n in range(begin * EDGE_CHUNK, min(N, end * EDGE_CHUNK)):
+        if first[n]:
+            for k in range(inner, K):
+                node[n, transitions[k] - L * L] += out[n, k]
+        for k in range(0 if first[n] else inner, K):
+            out[n, k] = 0.0
+
+
+@parallel_kernel(lambda tokens, *_: tokens.entries.shares)
+def live_gradient(begin: int, end: int, tokens: EdgeTokens, slope: F64) -> None:
+    """Transpose of `live_scores`: add slope float64[n, K] to the weights of each token.
+
+    The slopes of the transitions from START are those of the nodes of first tokens.
+    """
+    N = slope.shape[0]
+    for share in range(begin, end):
+        for n in range(0, N, EDGE_CHUNK):
+            _add_edges(tokens, n, min(N, n + EDGE_CHUNK), share, slope[n : min(N, n + EDGE_CHUNK)])
+
+
 @kernel
 def _not_zero(row: F64, columns: I32) -> int:
     """Put the numbers of the columns that are not 0 into columns int32[> D]; return how many.
