@@ -116,11 +116,8 @@ def posterior(
         lo, hi = text.offsets[i] - start, text.offsets[i + 1] - start
         T = hi - lo
         arrays = scaled.ChainScratch(x.x[:T], x.alpha[:T], x.beta[:T])
-        mu, log_scale, own = (
-            block.mu[lo:hi],
-            block.log_scale[lo:hi],
-            scaled.part_of(of_block, lo, hi),
-        )
+        mu, log_scale = block.mu[lo:hi], block.log_scale[lo:hi]
+        own = scaled.part_of(of_block, lo, hi)
         status = scaled.shared_sentence(
             node[lo:hi], transitions, own, arrays, mu, log_scale, space.outer, None
         )

@@ -94,6 +94,10 @@ class LivePotentials(BatchPotentials):
         edge[:, self.live.left, self.live.right] += self.scores[:, : len(self.live.left)]
         return BatchPotentials(self.batch, self.node, edge)
 
+    def viterbi(self) -> I32:
+        """Return int32[n]: the best labels of every sentence, as `BatchPotentials.viterbi`."""
+        return self.per_position().viterbi()
+
     def posterior(self, weights: F64 | None = None, *, counted: bool = True) -> BatchPosterior:
         """Return log-partitions, and marginals times the weights float64[s] of the sentences.
 
