@@ -77,6 +77,13 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
     "brown_clusters": _with_priors(""),
     "generalized_expectation": _with_priors(""),
     "aso_semi": _with_priors(""),
+    "selective_self_training": (
+        *_with_priors(""),
+        "select=share sigma2=100",
+        "select=threshold sigma2=100",
+    ),
+    "co_training": _with_priors(""),
+    "structural_correspondence": _with_priors(""),
     # their trainings do not say whether they converged
     "tri_training": ("", "sigma2=100"),
     "hybrid": ("", "sigma2=100"),
