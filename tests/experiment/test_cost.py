@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from sslbench.experiment.records.cost import Prices, has_dev, training_cpu_s, trainings
+from sslbench.experiment.records.cost import (
+    Prices,
+    has_dev,
+    training_cpu_s,
+    trainings,
+    trials_cpu_s,
+    whole_cpu_s,
+)
 from sslbench.experiment.records.record import ProtocolSpec, RunRecord, RunSpec
 from sslbench.experiment.run.runner import execute
 from support.run_fakes import task
@@ -45,8 +52,16 @@ def test_a_training_costs_what_is_left_without_the_race() -> None:
     record: RunRecord = execute(task(labeled=20, tune=4, tune_by="cv"))
     record.cpu_s = record.tuned.cpu_s + 3.0
     assert training_cpu_s(record) == pytest.approx(3.0)
+    assert whole_cpu_s(record) == pytest.approx(record.cpu_s)
     record.fit_cpu_s = 4.0  # most trials were in the store
     assert training_cpu_s(record) == pytest.approx(4.0)
     assert not has_dev(record)
     record.data["sentences"]["dev"] = 20  # cross-validated although there is one
     assert has_dev(record)
+
+
+@pytest.mark.usefixtures("fake_plugin")
+def test_trials_count_for_the_draw_that_is_tuned_on() -> None:
+    own, other = (execute(task(labeled=20, tune=4, seed=seed, tune_seed=0)) for seed in (0, 1))
+    assert trials_cpu_s(own) == own.tuned.cpu_s > 0
+    assert trials_cpu_s(other) == 0.0 < other.tuned.cpu_s

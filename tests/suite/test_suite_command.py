@@ -39,6 +39,37 @@ def test_show_tells_what_there_is_and_what_the_rest_costs(tmp_path: Path) -> Non
     assert lines[-1].startswith("missing: peeking on toy, labeled 20")
 
 
+def test_several_suites_have_a_line_each_and_a_run_of_both_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = suite_file(tmp_path)
+    fill(path, SKILLS, leave=[("peeking", 1)])  # each run: 5 CPU seconds
+    other = path.with_name("again.toml")
+    other.write_text(path.read_text())
+    shown = suite("show", path, other)
+    assert shown.exit_code == 0, shown.output
+    rows = {line.split("  ")[0]: line.split() for line in shown.stdout.splitlines()}
+    assert rows["again"][1:5] == ["50", "s", "12", "10"]
+    assert rows["all, each run once"][4:8] == ["50", "s", "12", "10"]
+    folder = tmp_path / "leaderboards" / "suites"
+    folder.mkdir(parents=True)
+    path.rename(folder / path.name)
+    monkeypatch.chdir(tmp_path)
+    assert "12 cells: 12 missing" in suite("show").stdout  # a suite alone is shown by dataset
+
+
+def test_costs_by_method(tmp_path: Path) -> None:
+    path = suite_file(tmp_path)
+    fill(path, SKILLS, leave=[("peeking", 1), ("peeking", 2)])
+    shown = suite("show", path, "--costs")
+    assert shown.exit_code == 0, shown.output
+    lines = [line.split() for line in shown.stdout.splitlines()]
+    assert lines[1][:6] == ["majority", "6", "-", "30", "s", "-"]
+    assert lines[2][:6] == ["peeking", "2", "-", "10", "s", "-"]
+    assert lines[3][:6] == ["all", "8", "-", "40", "s", "-"]
+    assert suite("show", path, "--costs", "--cells").exit_code == 2
+
+
 def test_what_is_there_is_not_run_again(tmp_path: Path) -> None:
     text = TOY.replace("[10, 20]", "[10]").replace(
         "seeds = 3", "seeds = 2\ntune = 3\ntune_seed = 0"

@@ -13,6 +13,7 @@ import click
 from sslbench.cli.messages import can_ask, tell
 from sslbench.cli.options import DURATION, JOBS, PATH, request_options
 from sslbench.cli.suite_cells import STATES, price_line, run_cells, state_row
+from sslbench.cli.suite_costs import spent_table, suites_table
 from sslbench.cli.suite_extend import command as extend
 from sslbench.cli.text import checked_registry, counted, echo, table
 from sslbench.engine.errors import UserError
@@ -22,6 +23,7 @@ from sslbench.plugins import registry
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sslbench.experiment.records.cost import Prices
     from sslbench.experiment.records.store import Store
     from sslbench.report.board import Board
     from sslbench.report.page.build import Sources
@@ -49,17 +51,33 @@ command.add_command(extend)
 
 
 @command.command("show")
-@_FILE
+@click.argument("files", metavar="[FILE]...", nargs=-1)
 @JOBS
 @click.option("--cells", "each", is_flag=True, help="A line for every cell, in the order of runs.")
-def show(file: str, jobs: int, each: bool) -> None:
-    """List the cells: done, missing, estimated cost."""
-    from sslbench.experiment.planning.published import PublishedCosts
-    from sslbench.experiment.records.cost import Prices
+@click.option("--costs", is_flag=True, help="What the runs took, by method and phase.")
+def show(files: tuple[str, ...], jobs: int, each: bool, costs: bool) -> None:
+    """List the cells: done, missing, estimated cost.
+
+    Several FILEs get a line each; without FILE, all suites here, or those of the package.
+    """
+    from sslbench.suite.file import suite_files
+
+    if each and costs:
+        raise click.UsageError("--cells and --costs exclude each other")
+    opened = [_opened(file) for file in files or suite_files()]
+    if costs:
+        echo(spent_table([cell for _, cells, _ in opened for cell in cells]))
+    elif len(opened) > 1:
+        echo(suites_table([(suite.name, cells, _prices(store)) for suite, cells, store in opened]))
+    else:
+        suite, cells, store = opened[0]
+        _show_cells(suite, cells, _prices(store), jobs, each)
+
+
+def _show_cells(suite: Suite, cells: Sequence[Cell], prices: Prices, jobs: int, each: bool) -> None:
+    """A line for every dataset and size, or for every cell."""
     from sslbench.suite.cells import in_order
 
-    suite, cells, store = _opened(file)
-    prices = Prices(store, PublishedCosts())
     if each:
         for cell in in_order(cells, prices):
             price = prices.of(cell.spec)
@@ -74,6 +92,13 @@ def show(file: str, jobs: int, each: bool) -> None:
     echo(f"{suite.title}: {suite.path}\n")
     echo(table([head, *rows], indent=""))
     echo(f"\n{price_line(cells, prices, jobs)}")
+
+
+def _prices(store: Store) -> Prices:
+    from sslbench.experiment.planning.published import PublishedCosts
+    from sslbench.experiment.records.cost import Prices
+
+    return Prices(store, PublishedCosts())
 
 
 @command.command("run")
@@ -184,8 +209,10 @@ def _wanted(name: str, patterns: Sequence[str]) -> bool:
 def _summary_line(cells: Sequence[Cell]) -> str:
     """What the page rests on."""
     states = Counter(cell.state for cell in cells)
+    from sslbench.experiment.records.cost import whole_cpu_s
+
     records = [cell.record for cell in cells if cell.record is not None]
-    spent = sum(record.cpu_s or 0.0 for record in records)
+    spent = sum(map(whole_cpu_s, records))
     counts = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
     text = f"{counted(len(cells), 'run')}: {counts}; {spent / 3600:.2f} CPU hours"
     days = sorted(record.created[:10] for record in records)

@@ -209,6 +209,12 @@ def read_suite(given: str) -> Suite:
     )
 
 
+def suite_files() -> list[str]:
+    """The paths of all suites in ``leaderboards/suites``; elsewhere, of those of the package."""
+    folder = FOLDER if FOLDER.is_dir() else published_folder() / "suites"
+    return [str(path) for path in sorted(folder.glob("*.toml"))]
+
+
 def _located_file(given: str) -> tuple[Path, bool]:
     """The path of a suite, and whether it is one that comes with the package."""
     path = Path(given)

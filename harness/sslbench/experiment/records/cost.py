@@ -78,6 +78,18 @@ def rest_cpu_s(record: RunRecord) -> float:
     return max(record.fit_cpu_s or 0.0, rest)
 
 
+def whole_cpu_s(record: RunRecord) -> float:
+    """CPU seconds of a run with all tuning trials of its draw, those found in the store too."""
+    return rest_cpu_s(record) + trials_cpu_s(record)
+
+
+def trials_cpu_s(record: RunRecord) -> float:
+    """CPU seconds of the tuning trials of the draw of a run; 0 if it is tuned on another draw."""
+    protocol = record.spec.protocol
+    own = protocol.tune_seed in (msgspec.UNSET, protocol.seed)
+    return record.tuned.cpu_s if own else 0.0
+
+
 def made_cpu_s(record: RunRecord) -> float:
     """CPU seconds of the tuning trials that the run did itself."""
     return record.tuned.cpu_s * _made(record)
