@@ -10,6 +10,7 @@ import pytest
 from sslbench.engine.compilation.threads import using_threads
 from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.engine.crf import ChainCRF, ChainModel
+from sslbench.engine.crf.data import batches
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import F64
 from sslbench_methods.jess_cm.models import EmbeddedModels
@@ -74,3 +75,30 @@ def test_tables_of_another_text() -> None:
     bound = tables.bind(CORPUS)
     with pytest.raises(ValueError, match="state rows"):
         replace(bound, state=bound.state + 99)
+
+
+@pytest.mark.parametrize("unknown", [0, 1])
+def test_copied_rows_have_the_same_scores_and_derivatives_and_no_counts(unknown: int) -> None:
+    templates = TemplateFeaturizer(["word[0]", "bag: word[-1..1]", "edge: word[0]"]).templates
+    read = Corpus.concatenate([CORPUS, CORPUS])
+    tables = EmbeddedModels.build(templates, 2, [CORPUS], 2, unknown=unknown)
+    rng = np.random.default_rng(0)
+    tables.state[:] = rng.normal(-5, 1, tables.state.shape)
+    tables.arc[:] = rng.normal(-5, 1, tables.arc.shape)
+    bound = tables.bind(read)
+    copied = bound.in_order()
+    assert len(copied.arc_table) == len(np.unique(bound.arc[bound.arc >= 0]))
+    first = copied.arc[copied.arc >= 0]
+    in_order = first[np.sort(np.unique(first, return_index=True)[1])]
+    np.testing.assert_array_equal(in_order, np.arange(len(copied.arc_table)))
+    (batch,) = batches(read.offsets, 100)
+    weights, edge = rng.normal(size=tables.n_models), rng.random((10, 2, 2))
+    found = []
+    for models in (bound, copied):
+        node, pairs = np.zeros((10, 2)), np.zeros((10, 2, 2))
+        models.add_scores(weights, batch, node, pairs)
+        found.append((node, pairs[~batch.first], models.expectation(batch, node, edge)))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="no counts"):
+        copied.count(batch, node, edge, tables.counts)

@@ -54,11 +54,12 @@ class MixedModels(EmbeddedModels):
 
     def bind(self, corpus: Corpus) -> Any:
         """Bind all I + J models to a corpus, as factor features."""
-        return self.bound(corpus, [Scores.of(crf, corpus) for crf in self.crfs])
+        scores = [Scores.of(crf, corpus) for crf in self.crfs]
+        return BoundMixture(super().bind(corpus), scores)
 
     def bound(self, corpus: Corpus, scores: list[Scores]) -> Any:
-        """Bind all models, with scores of other CRFs."""
-        return BoundMixture(super().bind(corpus), scores)
+        """Bind all models for a training, with scores of other CRFs."""
+        return BoundMixture(super().bind(corpus).in_order(), scores)
 
 
 def unmasked(crfs: Iterable[ChainCRF]) -> list[ChainCRF]:

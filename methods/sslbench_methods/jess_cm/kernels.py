@@ -82,7 +82,6 @@ def add_scores(
     nodes, edges = node.reshape(N * L), edge.reshape(N * K)
     row, factor = np.empty(owner.shape[0], np.int32), np.empty(owner.shape[0])
     for n in range(begin * CHUNK, min(N, end * CHUNK)):
-        _prefetch(row_of[min(lo + n + 1, row_of.shape[0] - 1)], table, K)
         count = _pick(row_of[lo + n], owner, weights, row, factor)
         if first[n]:
             for b in range(L):

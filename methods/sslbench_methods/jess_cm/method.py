@@ -206,7 +206,7 @@ class Trainer:
         early = large and not (uniform or last)
         bounded = self.params.sign == "nonneg" and not (uniform and large)
         with self.run.phase("train"):
-            bound = None if uniform else self.models.bind(problem.labeled)
+            bound = None if uniform else self.models.bind(problem.labeled).in_order()
             gold = HardLabels(problem.label_codes(problem.labeled))
             return self.run.train(
                 crf,

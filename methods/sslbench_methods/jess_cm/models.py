@@ -44,7 +44,8 @@ class EmbeddedModels(ModelTables):
     def bind(self, corpus: Corpus) -> BoundModels:
         """Return these models as factor features of a corpus."""
         text = self.streams.encode(corpus)
-        return BoundModels(self, self.state_rows.of(text), self.arc_rows.of(text))
+        rows = self.state_rows.of(text), self.arc_rows.of(text)
+        return BoundModels(self, *rows, self.state, self.arc)
 
     def expected_counts(
         self,
