@@ -82,8 +82,6 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
         "select=share sigma2=100",
         "select=threshold sigma2=100",
     ),
-    "co_training": _with_priors(""),
-    "structural_correspondence": _with_priors(""),
     # their trainings do not say whether they converged
     "tri_training": ("", "sigma2=100"),
     "hybrid": ("", "sigma2=100"),
