@@ -121,6 +121,30 @@ def test_fetch(registry: Path, tmp_path: Path) -> None:
     assert again.exit_code == 0, again.output
 
 
+def test_registered_segments_are_fetched_again(tmp_path: Path) -> None:
+    store, registry = Store(tmp_path / "made"), tmp_path / "boards" / "archive.toml"
+    registry.parent.mkdir()
+    words = ("register", "toy@1", "--about", 'of "toys"', "--registry", registry)
+    assert "no segments" in results(*words, "--store", store.folder).stderr
+    for record in every_kind():
+        store.save(record)
+    pack(store)
+    done = results(*words, "--store", store.folder)
+    assert done.exit_code == 0, done.output
+    again = results("fetch", "toy@1", "--registry", registry, "--store", tmp_path / "runs")
+    assert again.exit_code == 0, again.output
+    assert texts(Store(tmp_path / "runs").records()) == texts(every_kind())
+    path = "../made/segments/"
+    moved = registry.read_text().replace(f'["{path}', f'["https://example.org/", "{path}')
+    registry.write_text(moved)
+    results("register", "other@1", *words[2:], "--store", store.folder)
+    results(*words, "--store", store.folder)
+    text = registry.read_text()
+    assert text.count("https://example.org/") == 1  # of the archive of this name
+    assert text.count("[[archive]]") == 2
+    assert 'about = "of \\"toys\\""' in text
+
+
 def test_wrong_bytes_are_not_put_in_place(registry: Path, tmp_path: Path) -> None:
     words = ("fetch", "toy@1", "--registry", registry, "--store", tmp_path / "runs")
     data = (tmp_path / "segment").read_bytes()

@@ -1,4 +1,4 @@
-"""``sslbench results pack | fetch | publish``."""
+"""``sslbench results pack | fetch | register | publish``."""
 
 from __future__ import annotations
 
@@ -75,6 +75,29 @@ def fetch(name: str | None, store: str, registry: Path | None) -> None:
     for path in remote.fetch(archives[name], file, target.folder):
         echo(path)
     tell(f"{counted(archives[name].runs, 'run')} in {target.folder}")
+
+
+@command.command("register")
+@click.argument("name")
+@STORE
+@click.option("--about", required=True, help="What the records are, in one line.")
+@click.option(
+    "--registry",
+    type=PATH,
+    default=Path("leaderboards/archive.toml"),
+    show_default=True,
+    help="File that names archives.",
+)
+def register(name: str, store: str, about: str, registry: Path) -> None:
+    """Name the packed records of a store as an archive, with size and sha256 of each file."""
+    from sslbench.experiment.records import remote
+    from sslbench.experiment.records.store import Store
+
+    source = Store(store)
+    runs = len({record.run_id for record in source.each()})
+    archive = remote.register(name, about, runs, source.folder, registry)
+    files = counted(len(archive.files), "file")
+    tell(f"{name}: {counted(runs, 'run')}, {files}, {archive.bytes / 1e6:.1f} MB in {registry}")
 
 
 @command.command("publish")

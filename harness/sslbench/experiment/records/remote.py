@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import shutil
 import tomllib
 from pathlib import Path
@@ -13,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from sslbench.engine.errors import UserError
-from sslbench.engine.files.atomic import replacing
+from sslbench.engine.files.atomic import replacing, write_atomically
 from sslbench.experiment.data.fetch import download
 from sslbench.experiment.records.catalog import SEGMENTS
 from sslbench.experiment.request.words import in_words
@@ -69,6 +71,45 @@ def read_registry(path: Path) -> dict[str, Archive]:
     return {archive.name: archive for archive in registry.archive}
 
 
+_HEAD = """\
+# Published records, which `sslbench results fetch NAME` puts into a store, by file of records.
+# `sslbench results register NAME` writes this file: add addresses to `urls` where the files are.
+"""
+
+
+def register(name: str, about: str, runs: int, store: Path, registry: Path) -> Archive:
+    """Write the segments of a store into a registry file, as the archive of this name.
+
+    Paths are relative to the registry. Addresses of files that it had of this name are kept.
+    """
+    archives = read_registry(registry) if registry.exists() else {}
+    known = archives.get(name)
+    before = {file.name: file.urls for file in known.files} if known else {}
+    files = []
+    for path in sorted((store / SEGMENTS).glob("*.segment")):
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        beside = Path(os.path.relpath(path, registry.parent)).as_posix()
+        urls = list(dict.fromkeys([beside, *before.get(path.name, ())]))
+        files.append(SegmentFile(path.name, urls, sha256, path.stat().st_size))
+    if not files:
+        raise UserError("no segments", file=store, hint="sslbench results pack writes them")
+    archives[name] = Archive(name, about, runs, files)
+    write_atomically(registry, (_HEAD + "".join(map(_as_toml, archives.values()))).encode())
+    return archives[name]
+
+
+def _as_toml(archive: Archive) -> str:
+    """A table in TOML; strings and lists of strings are spelled as in JSON."""
+    tables = [("archive", {"name": archive.name, "about": archive.about, "runs": archive.runs})]
+    tables += [("archive.files", msgspec.structs.asdict(file)) for file in archive.files]
+    lines = []
+    for head, values in tables:
+        lines += ["", f"[[{head}]]"]
+        lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    return "\n".join([*lines, ""])
+
+
 def fetch(archive: Archive, registry: Path, store: Path) -> list[Path]:
     """Put the segments of an archive into a store; those that are there are left as they are.
 
@@ -88,7 +129,10 @@ def _fetch(file: SegmentFile, beside: Path, target: Path) -> Path:
             return target
     urls = tuple(url for url in file.urls if _local(url, beside) is None)
     if not urls:
-        raise UserError(f"no file {', '.join(map(str, local))}", hint=f"needed for {file.name}")
+        raise UserError(
+            f"no file {', '.join(map(str, local))}",
+            hint="a checkout has it: --registry leaderboards/archive.toml there",
+        )
     download(
         RemoteFile(path=file.name, urls=urls, sha256=file.sha256, licence="MIT", bytes=file.bytes),
         target,
