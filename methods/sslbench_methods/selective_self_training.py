@@ -27,13 +27,18 @@ from sslbench.engine.types import F64, I32, Bool
 
 from .self_labeled import WeightScale, sentence_weight
 from .shared import (
+    WIDE,
+    TaskDefaults,
     WeightsFrom,
+    by_task,
     changed_share,
     encoded,
     labels_digest,
     train_supervised,
     with_examples,
 )
+
+_THRESHOLD = {"select": "threshold", **WIDE}
 
 
 class SelectiveSelfTraining(CRFMethod):
@@ -47,9 +52,9 @@ class SelectiveSelfTraining(CRFMethod):
         select: Annotated[
             Literal["label", "threshold", "share"],
             doc(
-                "tokens with a posterior of at least the threshold; of a threshold per label, lower"
-                " for labels that are seldom selected (FlexMatch); or a share of all tokens, the"
-                " surest first, that grows to 1 (curriculum)"
+                "threshold: tokens with a posterior of at least `threshold`; label: of one per"
+                " label, lower for labels that are seldom selected (FlexMatch); share: a share of"
+                " all tokens, the surest first, that grows to 1 (curriculum)"
             ),
         ] = "label"
         threshold: Annotated[Share, doc("of the posterior; not for share")] = 0.9
@@ -57,6 +62,9 @@ class SelectiveSelfTraining(CRFMethod):
         weight: Annotated[Positive, doc("weight of self-labeled sentences")] = 0.1
         weight_scale: WeightScale = "ratio"
         features_from: WeightsFrom = "labeled"
+        task_defaults: ClassVar[TaskDefaults] = by_task(
+            tagging=_THRESHOLD, spans=WIDE, segmentation=_THRESHOLD, joint=WIDE
+        )
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("select", ("label", "threshold", "share")),
             SearchAxis("threshold", low=0.5, high=0.99),
