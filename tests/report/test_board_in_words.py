@@ -104,6 +104,11 @@ def test_figures_of_the_ten_sentences(means: Rows, gains: dict[str, dict[str, fl
         f" {best['conll03']:+.1f} and on `masc` {best['masc']:+.1f}",
         f"{float(means['self_training']['tagging']):+.1f} on tags, and"
         f" {gain('self_training', 'zh_gsd')} on `zh_gsd`",
+        f"{gain('selective_self_training', 'bc2gm')[1:]} to"
+        f" {gain('selective_self_training', 'genetag')[1:]} on genes and `bc5cdr`,"
+        f" {float(means['selective_self_training']['tagging']):.1f} on tags; it loses on Chinese"
+        f" ({gain('selective_self_training', 'zh_gsd')},"
+        f" {gain('selective_self_training', 'zh_zx')})",
         f"a loss of {lost('entropy_regularization', 'zh_gsd')} on `zh_gsd`",
         f"{clear['worse']} of {len(cells)} gains are clearly negative, and"
         f" {sum(each <= -1 for each in cells)} are below -1",
@@ -128,6 +133,8 @@ def test_what_is_set_apart(means: Rows) -> None:
     group = {method: set(row["group"]) for method, row in means.items()}
     near = {m for m in means if group[m] & group["virtual_evidence"]} - {"virtual_evidence"}
     assert near == {"graph_lift", "jess_cm"}
+    for method in ("self_training", "supervised"):
+        assert not group[method] & group["selective_self_training"]
     for method in ("brown_clusters", "tri_training", "generalized_expectation"):
         assert group[method] & group["supervised"]
 
@@ -209,3 +216,22 @@ def test_equal_tuning_over_families() -> None:
             low, high = map(float, rows[method]["95 % of gain"].split(" to "))
             figures = f"{float(rows[method]['mean gain']):.1f}( points)?,? "
             assert re.search(rf"{figures}\[{low:.1f}, {high:.1f}\]", said), (name, method)
+
+
+def test_what_the_boards_cost() -> None:
+    text = (ROOT / "docs/board.md").read_text(encoding="utf-8")
+    text = text[text.index("## What the boards cost") :]
+    rows = table(next(each for each in text.split("\n\n") if each.startswith("|")))
+    total = 0.0
+    for name, row in rows.items():
+        folder = ROOT / "replications" / name
+        page = (folder if folder.is_dir() else ROOT / "leaderboards") / f"{name}.md"
+        runs, hours = re.findall(
+            r"^(\d+) runs: \d+ done.*; ([\d.]+) CPU hours", page.read_text("utf-8"), re.M
+        )[0]
+        assert (row["runs"], row["CPU hours"]) == (f"{int(runs):,}", f"{float(hours):.1f}"), name
+        total += float(hours)
+    assert set(rows) == {path.stem for path in (ROOT / "leaderboards").glob("*.md")} | {
+        path.name for path in (ROOT / "replications").iterdir() if path.is_dir()
+    }
+    assert total < 40
