@@ -58,6 +58,17 @@ def test_several_suites_have_a_line_each_and_a_run_of_both_counts_once(
     assert "12 cells: 12 missing" in suite("show").stdout  # a suite alone is shown by dataset
 
 
+def test_the_suites_of_the_package_have_records_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = suite("show")
+    assert shown.exit_code == 0, shown.output
+    rows = {line.split()[0]: line.split() for line in shown.stdout.splitlines()}
+    assert rows["standard"][1:3] == ["0", "s"]
+    assert rows["standard"][4] == "-"
+
+
 def test_costs_by_method(tmp_path: Path) -> None:
     path = suite_file(tmp_path)
     fill(path, SKILLS, leave=[("peeking", 1), ("peeking", 2)])

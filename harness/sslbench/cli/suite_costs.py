@@ -63,7 +63,7 @@ def _row(name: str, cells: Sequence[Cell]) -> tuple[float, tuple[str, ...]]:
     most = [f"{key} {100 * value / wall:.0f} %" for key, value in phases.most_common(_SHOWN)]
     failed = sum(cell.state == "failed" for cell in cells)
     share = f"{100 * tuning / total:.0f} %" if tuning else "-"
-    per_run = f"{total / max(1, len(records)):.1f} s"
+    per_run = f"{total / len(records):.1f} s" if records else "-"
     counts = (str(len(records)), str(failed or "-"))
     return total, (name, *counts, duration(total), share, per_run, ", ".join(most))
 

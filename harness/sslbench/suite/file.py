@@ -210,9 +210,9 @@ def read_suite(given: str) -> Suite:
 
 
 def suite_files() -> list[str]:
-    """The paths of all suites in ``leaderboards/suites``; elsewhere, of those of the package."""
+    """The names of all suites in ``leaderboards/suites``; elsewhere, of those of the package."""
     folder = FOLDER if FOLDER.is_dir() else published_folder() / "suites"
-    return [str(path) for path in sorted(folder.glob("*.toml"))]
+    return sorted(path.stem for path in folder.glob("*.toml"))
 
 
 def _located_file(given: str) -> tuple[Path, bool]:
