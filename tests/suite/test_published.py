@@ -20,6 +20,7 @@ from sslbench.experiment.planning.published import (
 )
 from sslbench.experiment.records.archive import pack
 from sslbench.experiment.records.cost import Prices
+from sslbench.experiment.records.remote import read_registry
 from sslbench.experiment.records.store import Store
 from sslbench.suite.file import read_suite
 from support.command import sslbench
@@ -143,6 +144,14 @@ def test_registered_segments_are_fetched_again(tmp_path: Path) -> None:
     assert text.count("https://example.org/") == 1  # of the archive of this name
     assert text.count("[[archive]]") == 2
     assert 'about = "of \\"toys\\""' in text
+
+
+def test_the_archive_of_the_repository_is_what_its_registry_says() -> None:
+    registry = ROOT / "leaderboards/archive.toml"
+    for archive in read_registry(registry).values():
+        for file in archive.files:
+            data = (registry.parent / file.urls[0]).read_bytes()
+            assert (len(data), hashlib.sha256(data).hexdigest()) == (file.bytes, file.sha256)
 
 
 def test_wrong_bytes_are_not_put_in_place(registry: Path, tmp_path: Path) -> None:
