@@ -47,8 +47,7 @@ class BoundModels:
     def in_order(self) -> BoundModels:
         """Return these models with copies of the rows that the text reads, in the order of reading.
 
-        For a text that is read many times: rows of a table are read in this order in half of the
-        time, since they come from memory before they are needed.
+        For a text that is read many times: memory is faster in order.
         """
         state, state_table = _in_order(self.state, self.state_table)
         arc, arc_table = _in_order(self.arc, self.arc_table)
