@@ -221,6 +221,29 @@ def test_equal_tuning_over_families() -> None:
             assert re.search(rf"{figures}\[{low:.1f}, {high:.1f}\]", said), (name, method)
 
 
+def test_equal_tuning_by_corpus() -> None:
+    board = pd.read_csv(ROOT / "leaderboards/tuned_cv.csv")
+    scores = 100 * board.pivot(index="dataset", columns="method", values="mean")
+    gains = scores.sub(scores["supervised"], axis=0).round(1)
+    jess, evidence, banks = (
+        gains["jess_cm"],
+        gains["virtual_evidence"],
+        gains.filter(like="ud_", axis=0),
+    )
+    said = " ".join((ROOT / "docs/board.md").read_text(encoding="utf-8").split())
+    better = evidence[evidence > 0]
+    expected = [
+        f"`jess_cm` {jess['twitter']} on `twitter`, {jess['anatem']} on `anatem` and `bc5cdr`,"
+        f" {jess['zh_gsd']} and {jess['zh_zx']} on Chinese, {jess['conll00']} on `conll00` and"
+        f" {banks['jess_cm'].min()} to {banks['jess_cm'].max()} on the treebanks, and it loses"
+        f" {-jess['wikigold']} on `wikigold`, {-jess['ocr']} on letters and {-jess['conll03']} on",
+        f"gains on {len(better)} of {len(gains)}, {better.min()} to {better.max()}, does nothing on"
+        f" `wikigold` and loses {-evidence['conll03']} on `conll03`",
+    ]
+    assert [each for each in expected if each not in said] == []
+    assert evidence["wikigold"] == 0
+
+
 def test_what_the_boards_cost() -> None:
     text = (ROOT / "docs/board.md").read_text(encoding="utf-8")
     text = text[text.index("## What the boards cost") :]
@@ -232,6 +255,7 @@ def test_what_the_boards_cost() -> None:
         runs, hours = re.findall(
             r"^(\d+) runs: \d+ done.*; ([\d.]+) CPU hours", page.read_text("utf-8"), re.M
         )[0]
+        assert "failed" not in page.read_text("utf-8").split(" CPU hours")[0].splitlines()[-1]
         assert (row["runs"], row["CPU hours"]) == (f"{int(runs):,}", f"{float(hours):.1f}"), name
         total += float(hours)
     assert set(rows) == {path.stem for path in (ROOT / "leaderboards").glob("*.md")} | {
@@ -266,6 +290,11 @@ def test_what_to_do() -> None:
     ]
     assert [each for each in expected if each not in text] == []
     assert float(fewer["graph_lift"]["lowest gain"].split()[0]) > 0
+    lowest = fewer["jess_cm"]["lowest gain"].split()
+    assert f"loses {-float(lowest[0]):.1f} on letters" in text
+    assert lowest[1] == "ocr"
+    assert _cpu(more, "hybrid") / _cpu(more, "word_vectors") == pytest.approx(10, abs=0.5)
+    assert _more_labels(200) > max(float(row["mean gain"]) for row in means.values())
     assert sum(int(row["better"]) + int(row["worse"]) for row in fewer.values()) == 1
     scores = table(_tables_of("fewer_labels", 50)[1])
     corpora = [name for name in scores["supervised"] if name not in ("method", "mean rank")]

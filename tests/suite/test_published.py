@@ -125,7 +125,7 @@ def test_fetch(registry: Path, tmp_path: Path) -> None:
 def test_registered_segments_are_fetched_again(tmp_path: Path) -> None:
     store, registry = Store(tmp_path / "made"), tmp_path / "boards" / "archive.toml"
     registry.parent.mkdir()
-    words = ("register", "toy@1", "--about", 'of "toys"', "--registry", registry)
+    words = ("register", "toy@1", "--about", 'of "toys" \U0001f9f8', "--registry", registry)
     assert "no segments" in results(*words, "--store", store.folder).stderr
     for record in every_kind():
         store.save(record)
@@ -143,7 +143,7 @@ def test_registered_segments_are_fetched_again(tmp_path: Path) -> None:
     text = registry.read_text()
     assert text.count("https://example.org/") == 1  # of the archive of this name
     assert text.count("[[archive]]") == 2
-    assert 'about = "of \\"toys\\""' in text
+    assert read_registry(registry)["toy@1"].about == 'of "toys" \U0001f9f8'
 
 
 def test_the_archive_of_the_repository_is_what_its_registry_says() -> None:

@@ -62,8 +62,10 @@ def test_the_suites_of_the_package_have_records_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "leaderboards" / "suites").mkdir(parents=True)  # empty
     shown = suite("show")
     assert shown.exit_code == 0, shown.output
+    assert suite("show", "--cells").exit_code == 2
     rows = {line.split()[0]: line.split() for line in shown.stdout.splitlines()}
     assert rows["standard"][1:3] == ["0", "s"]
     assert rows["standard"][4] == "-"

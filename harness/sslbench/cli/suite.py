@@ -65,6 +65,8 @@ def show(files: tuple[str, ...], jobs: int, each: bool, costs: bool) -> None:
     if each and costs:
         raise click.UsageError("--cells and --costs exclude each other")
     opened = [_opened(file) for file in files or suite_files()]
+    if each and len(opened) > 1:
+        raise click.UsageError("--cells is of one suite")
     if costs:
         echo(spent_table([cell for _, cells, _ in opened for cell in cells]))
     elif len(opened) > 1:
@@ -208,9 +210,9 @@ def _wanted(name: str, patterns: Sequence[str]) -> bool:
 
 def _summary_line(cells: Sequence[Cell]) -> str:
     """What the page rests on."""
-    states = Counter(cell.state for cell in cells)
     from sslbench.experiment.records.cost import whole_cpu_s
 
+    states = Counter(cell.state for cell in cells)
     records = [cell.record for cell in cells if cell.record is not None]
     spent = sum(map(whole_cpu_s, records))
     counts = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])

@@ -211,8 +211,8 @@ def read_suite(given: str) -> Suite:
 
 def suite_files() -> list[str]:
     """The names of all suites in ``leaderboards/suites``; elsewhere, of those of the package."""
-    folder = FOLDER if FOLDER.is_dir() else published_folder() / "suites"
-    return sorted(path.stem for path in folder.glob("*.toml"))
+    here, packaged = FOLDER.glob("*.toml"), (published_folder() / "suites").glob("*.toml")
+    return sorted(path.stem for path in here) or sorted(path.stem for path in packaged)
 
 
 def _located_file(given: str) -> tuple[Path, bool]:

@@ -106,7 +106,9 @@ def _as_toml(archive: Archive) -> str:
     lines = []
     for head, values in tables:
         lines += ["", f"[[{head}]]"]
-        lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+        lines += [
+            f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()
+        ]
     return "\n".join([*lines, ""])
 
 
@@ -131,7 +133,7 @@ def _fetch(file: SegmentFile, beside: Path, target: Path) -> Path:
     if not urls:
         raise UserError(
             f"no file {', '.join(map(str, local))}",
-            hint="a checkout has it: --registry leaderboards/archive.toml there",
+            hint=f"needed for {file.name}; a checkout has those of its leaderboards/archive.toml",
         )
     download(
         RemoteFile(path=file.name, urls=urls, sha256=file.sha256, licence="MIT", bytes=file.bytes),
