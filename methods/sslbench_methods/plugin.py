@@ -159,16 +159,16 @@ pixels3_discounted featurizers.pixels:pixels3_discounted
 """
 
 _MODELS = """
-crf1 sslbench.engine.crf.chain_model:ChainModel
+crf1 sslbench.engine.crf.chain_model:ChainModel 1
     first-order linear-chain conditional random field
     {LAFFERTY_2001}
-crf2 sslbench.engine.crf.chain_model:SecondOrderModel
+crf2 sslbench.engine.crf.chain_model:SecondOrderModel 3
     second-order chain: also weights of three labels in a row
     {HE_2013}
-bilstm neural.bilstm:BiLSTMModel
+bilstm neural.bilstm:BiLSTMModel 50
     bidirectional LSTM over words and characters, with a chain on top
     {MA_2016}
-transformer neural.transformer:TransformerModel
+transformer neural.transformer:TransformerModel 150
     pretrained transformer of a local folder, trained with a chain on top
     {DEVLIN_2019}
 """

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from sslbench.experiment.records.cost import (
     Prices,
+    cost_keys,
     has_dev,
     training_cpu_s,
     trainings,
@@ -65,3 +67,19 @@ def test_trials_count_for_the_draw_that_is_tuned_on() -> None:
     own, other = (execute(task(labeled=20, tune=4, seed=seed, tune_seed=0)) for seed in (0, 1))
     assert trials_cpu_s(own) == own.tuned.cpu_s > 0
     assert trials_cpu_s(other) == 0.0 < other.tuned.cpu_s
+
+
+class OfOneModel(Costs):
+    """There are runs with the model "c" alone."""
+
+    def training_cpu_s(self, key: str) -> Sequence[float]:
+        return [2.0] if key in cost_keys(spec()) else []
+
+
+def test_a_model_without_runs_is_priced_by_the_others() -> None:
+    other = replace(spec(), model="slow")
+    assert Prices(OfOneModel()).of(other) is None  # nothing says how slow it is
+    known = Prices(OfOneModel(), models={"fast": 0.5, "c": 2.0, "slow": 60.0})
+    assert known.of(other) == (60.0, True)  # thirty times the two seconds
+    assert known.of(spec()) == (2.0, False)
+    assert known.of(replace(spec(), model="unknown")) is None

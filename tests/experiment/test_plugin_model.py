@@ -122,3 +122,69 @@ def test_a_model_of_labels_alone_runs_with_methods_that_need_no_more(site: Site)
     text.write_text("the\ndog\n\nthe\n", encoding="utf-8")
     tagged = sslbench(site, "tag", path, str(text)).split("\n")
     assert [len(line.split()) for line in tagged[:4]] == [2, 2, 0, 2]
+
+
+def test_tuning_searches_its_parameters_for_every_method(site: Site) -> None:
+    few = ("--tune", "5", "--set", "sigma2=10", "--format", "json", "--store", "tuned")
+    words = ("--method", "supervised", "--method", "self_training", *ON, *few)
+    found = json.loads(sslbench(site, "run", *words))
+    for record in found:
+        assert record["status"] == "ok", record["error"]
+        assert "toy.steps" in record["tuned"]["searched"]
+        steps = [trial["params"]["toy.steps"] for trial in record["tuning"]]
+        assert steps[0] == 40  # the default is the first trial
+        assert set(steps) == {2, 40}
+        best = max(record["tuning"], key=lambda trial: trial["score"])
+        assert record["params"]["toy.steps"] == best["params"]["toy.steps"]
+        assert "model_params" not in record["spec"]
+    baseline = found[0]
+    two, forty = sorted(baseline["tuning"], key=lambda trial: trial["params"]["toy.steps"])
+    assert two["score"] != forty["score"]  # the value has reached the model
+    (fixed,) = json.loads(
+        sslbench(site, "run", "--method", "supervised", *ON, *few, "--set", "toy.steps=40")
+    )
+    assert fixed["run_id"] != baseline["run_id"]
+    assert fixed["tuned"]["trials"] == 0
+    (given,) = json.loads(
+        sslbench(site, "run", "--method", "self_training", *ON, *few, "--set", "toy.steps=2")
+    )
+    assert given["spec"]["model_params"] == {"steps": 2}
+    assert given["params"].get("toy.steps") is None
+
+
+def test_a_tagger_with_a_tuned_model_is_saved_with_what_was_chosen(site: Site) -> None:
+    path = os.path.join(site.folder, "tuned.model")
+    few = ("--tune", "2", "--set", "sigma2=10")
+    sslbench(site, "train", "--method", "supervised", *ON, *few, "--save", path)
+    assert "toy.steps=40" in sslbench(site, "show", path)
+
+
+def test_the_command_of_a_tuned_row_makes_the_same_run(site: Site) -> None:
+    few = ("--tune", "2", "--set", "sigma2=10", "--set", "toy.steps=40")
+    one = ("run", "--method", "self_training", *ON, *few, "--format", "json", "--store", "again")
+    (record,) = json.loads(sslbench(site, *one))
+    code = f"""
+from sslbench.experiment.records.store import Store
+from sslbench.plugins import registry
+from sslbench.report.reproduce import Commands
+record = Store("again").find("{record["run_id"]}")
+print(Commands(registry()).command(record.spec, [0]))
+"""
+    done = site.python("-c", code, cwd=site.folder)
+    assert done.returncode == 0, done.stderr
+    words = done.stdout.split()
+    assert "sigma2=10.0" in words
+    assert "toy.steps=40" in words
+    (again,) = json.loads(sslbench(site, *words[1:], "--format", "json", "--store", "again"))
+    assert again["run_id"] == record["run_id"]
+
+
+def test_its_price_is_that_of_other_models_times_its_cost(site: Site) -> None:
+    # no run with it is published; a first-order CRF has many
+    prices = []
+    for model in ("crf1", "toy"):
+        on = ("--model", model, "--dataset", "synth", "--labeled", "50", "--dry-run")
+        shown = sslbench(site, "run", "--method", "supervised", *on, "--store", "none")
+        assert "unknown price" not in shown
+        prices.append(shown)
+    assert prices[0] != prices[1]

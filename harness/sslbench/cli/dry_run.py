@@ -19,13 +19,13 @@ _STORED = Price(0.0, guess=False)
 def show_price(run_tasks: Sequence[RunTask], request: RunRequest) -> None:
     """A line per group of runs that differ in the seed only, and the sum."""
     from sslbench.experiment.execute.grid import GridOptions, is_stored
-    from sslbench.experiment.planning.published import PublishedCosts
-    from sslbench.experiment.records.cost import Prices
+    from sslbench.experiment.planning.published import prices_of
     from sslbench.experiment.records.store import Store
+    from sslbench.plugins import registry
 
     store = Store(request.store)
     options = GridOptions(**request.execution())
-    prices = Prices(store, PublishedCosts())
+    prices = prices_of(store, registry())
     groups: dict[tuple[str, ...], list[Price | None]] = {}
     for task in run_tasks:
         if task.skip_reason is None:

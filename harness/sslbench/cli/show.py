@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import traceback
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,6 +25,9 @@ from sslbench.plugins.registrations import (
     SimilarityInfo,
     load_target,
 )
+
+if TYPE_CHECKING:
+    from sslbench.experiment.planning.space import SearchAxis
 
 _RUN_ID = re.compile(r"[0-9a-f]{6,16}")
 
@@ -77,10 +82,8 @@ def _show(plugins: Registry, info: Registration) -> None:
                 _show_model(info)
             params = getattr(info.load(), "Params", None)
             _show_parameters(params, "parameters")
-            if isinstance(info, MethodInfo) and params is not None:
-                _show_task_defaults(params)
-                _show_presets(params)
-                _show_search(params)
+            if params is not None:
+                _show_values(info, params)
     except UserError as problem:
         echo(f"sslbench: warning: {problem}", err=True)
         show_traceback("".join(traceback.format_exception(problem)))
@@ -168,6 +171,18 @@ def _show_parameters(struct: object, title: str) -> None:
     echo(table([head, *rows], indent="    "))
 
 
+def _show_values(info: Registration, params: type) -> None:
+    """Values other than the defaults, and what tuning searches."""
+    from sslbench.experiment.planning.space import model_axes, search_space
+
+    if isinstance(info, MethodInfo):
+        _show_task_defaults(params)
+        _show_presets(params)
+        _show_search(search_space(params))
+    if isinstance(info, ModelInfo):
+        _show_search(model_axes(info.name, params, ()))
+
+
 def _show_task_defaults(params: type) -> None:
     from sslbench.experiment.planning.description import task_defaults_of
 
@@ -185,10 +200,7 @@ def _show_presets(params: type) -> None:
             echo(labeled("", notes[name]))
 
 
-def _show_search(params: type) -> None:
-    from sslbench.experiment.planning.space import search_space
-
-    axes = search_space(params)
+def _show_search(axes: Sequence[SearchAxis]) -> None:
     if not axes:
         echo("  nothing to tune")
         return

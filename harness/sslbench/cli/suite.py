@@ -97,10 +97,9 @@ def _show_cells(suite: Suite, cells: Sequence[Cell], prices: Prices, jobs: int, 
 
 
 def _prices(store: Store) -> Prices:
-    from sslbench.experiment.planning.published import PublishedCosts
-    from sslbench.experiment.records.cost import Prices
+    from sslbench.experiment.planning.published import prices_of
 
-    return Prices(store, PublishedCosts())
+    return prices_of(store, registry())
 
 
 @command.command("run")

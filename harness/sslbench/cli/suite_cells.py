@@ -69,11 +69,10 @@ def run_cells(
     retry: run failed cells again.  given: further options of `GridOptions`.
     """
     from sslbench.cli.run import run_shown, summary
-    from sslbench.experiment.planning.published import PublishedCosts
-    from sslbench.experiment.records.cost import Prices
+    from sslbench.experiment.planning.published import prices_of
     from sslbench.suite.cells import Budget, planned
 
-    prices = Prices(store, PublishedCosts())
+    prices = prices_of(store, registry())
     skip = ("done",) if retry else ("done", "failed")
     todo = [cell for cell in cells if cell.state not in skip]
     tell(price_line(cells, prices, jobs))

@@ -16,7 +16,7 @@ from sslbench.experiment.request.request import RunRequest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sslbench.experiment.records.store import Store
+    from sslbench.experiment.records.cost import Prices
     from sslbench.report.extension import Comparison, Score, Standing
     from sslbench.suite.cells import Cell
     from sslbench.suite.file import Suite
@@ -53,6 +53,7 @@ def command(ctx: click.Context, /, file: str, **given: Any) -> None:
     cells that the method or dataset adds are run, in --store; the other rows are the published
     results. Safe to interrupt; run it again to resume.
     """
+    from sslbench.experiment.planning.published import prices_of
     from sslbench.experiment.records.store import Store
     from sslbench.suite.cells import with_records
     from sslbench.suite.extension import added_cells
@@ -64,19 +65,15 @@ def command(ctx: click.Context, /, file: str, **given: Any) -> None:
     cells = with_records(added, store, plugins)
     form, dry = given.pop("form"), given.pop("dry_run")
     if dry:
-        _show_price(cells, store, given["jobs"])
+        _show_price(cells, prices_of(store, plugins), given["jobs"])
         return
     status = run_cells(cells, store, suite.timeout, **given)
     _show_scores(suite, with_records(added, store, plugins), form)
     ctx.exit(status)
 
 
-def _show_price(cells: Sequence[Cell], store: Store, jobs: int) -> None:
+def _show_price(cells: Sequence[Cell], prices: Prices, jobs: int) -> None:
     """A line for each row of the suite in each column: states, and the price of what is missing."""
-    from sslbench.experiment.planning.published import PublishedCosts
-    from sslbench.experiment.records.cost import Prices
-
-    prices = Prices(store, PublishedCosts())
     groups: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:
         names = cell.line, cell.spec.dataset, cell.spec.protocol.sample

@@ -240,6 +240,11 @@ def _check_capabilities(registration: Registration, field: str) -> None:
         )
 
 
+def _check_cost(registration: Registration, cost: float) -> None:
+    if not 0 < cost < math.inf:
+        raise ValueError(f"{type(registration).__name__}: cost must be a number above 0")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo(Registration):
     """A sequence model; the interface of its target is `sslbench.experiment.inputs.problem.Model`.
@@ -251,11 +256,14 @@ class ModelInfo(Registration):
         `sslbench.engine.crf.Labeler`; it runs with methods that need no more.
     tolerance: share of the labels that may differ in a replay on another kind of processor, where
         sums have other last bits, before ``sslbench verify`` fails; at most MOST_TOLERANCE.
+    cost: CPU seconds of a training on 100 sentences divided by those of a first-order CRF, roughly;
+        runs are priced by it until there are runs with the model.
     """
 
     provides: tuple[str, ...] = ()
     labels_only: bool = False
     tolerance: float = 0.0
+    cost: float = 10.0
 
     kind: ClassVar[str] = "model"
 
@@ -265,6 +273,7 @@ class ModelInfo(Registration):
         _check_capabilities(self, "provides")
         if not 0 <= self.tolerance <= MOST_TOLERANCE:
             raise ValueError(f"ModelInfo {self.name}: tolerance must be in [0, {MOST_TOLERANCE}]")
+        _check_cost(self, self.cost)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,8 +312,7 @@ class MethodInfo(Registration):
         super().__post_init__()
         _check_capabilities(self, "needs_model")
         _check_tasks(self, self.tasks)
-        if not 0 < self.cost < math.inf:
-            raise ValueError(f"{type(self).__name__}: cost must be a number above 0")
+        _check_cost(self, self.cost)
 
     def misfit(self, task: str, model: ModelInfo) -> str | None:
         """Why the method cannot run on this task with this model; None if it can."""

@@ -31,6 +31,7 @@ class Commands:
         self._learned = cache(self._learned_defaults)
         self._weak = cache(self._weak_defaults)
         self._of_model = cache(self._model_defaults)
+        self._axes = cache(self._searchable)
 
     def command(
         self, spec: RunSpec, seeds: Sequence[int], path: str | None = None, *, text: bool = True
@@ -63,8 +64,13 @@ class Commands:
         if spec.first_trial != searched:
             words += ["--preset", PLAIN]
             usual = {}
-        words += self._settings("", spec.params, own | usual)
-        words += self._settings(f"{spec.model}.", spec.of_model, self._of_model(spec.model))
+        # A value that could be searched, and was not, is given, also if it is the default.
+        given = self._axes(spec.method, spec.model) if spec.search else frozenset()
+        own = {name: value for name, value in (own | usual).items() if name not in given}
+        words += self._settings("", spec.params, own)
+        usual_of = self._of_model(spec.model).items()
+        of_model = {k: v for k, v in usual_of if f"{spec.model}.{k}" not in given}
+        words += self._settings(f"{spec.model}.", spec.of_model, of_model)
         if spec.learned:
             words += ["--with", ",".join(spec.learned)]
         for name, params in spec.learned.items():
@@ -122,6 +128,15 @@ class Commands:
             return model_description(self._plugins, name, {}).params
         except UserError:
             return {}
+
+    def _searchable(self, method: str, model: str) -> frozenset[str]:
+        """What tuning may search."""
+        try:
+            described = method_description(self._plugins, method, {})
+            both = described.on_model(model_description(self._plugins, model, {}))
+        except UserError:
+            return frozenset()
+        return frozenset(axis.param for axis in both.axes)
 
     @staticmethod
     def _settings(owner: str, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:

@@ -26,7 +26,7 @@ from sslbench.experiment.records.record import jsonable
 from sslbench.plugins.registrations import TASKS
 
 from .cases import LABELED, FittedCase, MethodCase, predicted_labels, raw_prediction, without_codec
-from .results import CheckFailure, CheckSkipped, require
+from .results import CheckFailure, CheckSkipped, require, require_axes
 from .toys import toy_constraint, toy_dataset
 
 
@@ -40,12 +40,7 @@ def check_parameters(case: MethodCase) -> None:
     is_struct = isinstance(params, type) and issubclass(params, msgspec.Struct)
     require(is_struct, f"{case.cls.__name__}.Params is not a msgspec.Struct")
     params()
-    for axis in search_space(params):
-        require(
-            axis.param in params.__struct_fields__, f"search: there is no parameter {axis.param!r}"
-        )
-        for value in axis.values or axis.limits or ():
-            make_params(case.cls, {axis.param: value})
+    require_axes(case.cls, search_space(params))
     for values in [*presets_of(params).values(), *task_defaults_of(params).values()]:
         make_params(case.cls, values)
     unknown = set(task_defaults_of(params)) - set(TASKS)

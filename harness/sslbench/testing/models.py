@@ -37,6 +37,7 @@ from .results import (
     CheckSkipped,
     Selection,
     checks_of,
+    require_axes,
     run_checks,
 )
 from .toys import TEMPLATES, toy_dataset
@@ -133,8 +134,13 @@ class ModelCase:
 
 
 def check_registration(case: ModelCase) -> None:
-    """The registration has a summary and a reference; prepare gives a SequenceModel."""
+    """The registration has a summary and a reference; prepare gives a SequenceModel.
+
+    What tuning searches are legal values of its parameters.
+    """
     require_texts(case.info, ("summary", "reference"))
+    target = case.info.load()
+    require_axes(target, getattr(getattr(target, "Params", None), "search", ()))
     model = case.prepared()
     values = model.parameters
     if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.ndim != 1:

@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any, Literal, TypedDict, Unpack
 
 from sslbench.engine.errors import UserError
+from sslbench.experiment.planning.description import make_params
+from sslbench.experiment.planning.space import SearchAxis
 from sslbench.plugins.hooks import suggestion
 
 SECONDS = 120.0
@@ -33,6 +35,15 @@ def require(condition: object, message: str) -> None:
     """Raise CheckFailure with the message unless the condition is true."""
     if not condition:
         raise CheckFailure(message)
+
+
+def require_axes(target: type[Any], axes: Iterable[SearchAxis]) -> None:
+    """CheckFailure, or UserError, unless all that tuning may choose is legal in `target.Params`."""
+    for axis in axes:
+        known = axis.param in target.Params.__struct_fields__
+        require(known, f"search: there is no parameter {axis.param!r}")
+        for value in axis.values or axis.limits or ():
+            make_params(target, {axis.param: value})
 
 
 class Selection(TypedDict, total=False):

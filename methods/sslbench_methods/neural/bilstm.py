@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
 
-from sslbench import Corpus, doc
+from sslbench import Corpus, SearchAxis, doc
 from sslbench.engine.checked import Saved
 from sslbench.engine.corpus import LabelConstraint
 from sslbench.engine.crf import Batch
@@ -35,6 +35,11 @@ class BiLSTMParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     dropout: Annotated[float, doc("share of numbers set to 0 in training", ge=0, le=0.9)] = 0.4
     units: Annotated[int, doc("of the LSTM, in each direction", ge=1, le=4096)] = 100
     column: Annotated[str, doc("whose words are read")] = "word"
+    #: not the number of steps: it is the same for all methods
+    search: ClassVar[tuple[SearchAxis, ...]] = (
+        SearchAxis("rate", low=5e-4, high=2e-2, log=True),
+        SearchAxis("dropout", low=0.0, high=0.7),
+    )
 
 
 @dataclass(frozen=True)

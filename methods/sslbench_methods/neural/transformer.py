@@ -11,12 +11,12 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
 
-from sslbench import Corpus, UserError, doc
+from sslbench import Corpus, SearchAxis, UserError, doc
 from sslbench.engine.checked import Saved
 from sslbench.engine.corpus import LabelConstraint
 from sslbench.engine.crf import Batch, MaskedWords, Options, Parts, TrainingParams, TrainingResult
@@ -44,6 +44,8 @@ class TransformerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
         128
     )
     column: Annotated[str, doc("whose words are read")] = "word"
+    #: not the number of steps: it is the same for all methods
+    search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("rate", low=2e-5, high=5e-4, log=True),)
 
 
 @dataclass(frozen=True)

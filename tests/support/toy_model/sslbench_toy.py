@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 
-from sslbench import ModelInfo, hookimpl
+from sslbench import ModelInfo, SearchAxis, hookimpl
 from sslbench.engine.crf import (
     ModelText,
     SequenceModel,
@@ -90,6 +90,7 @@ class Toy(SequenceModel):
 class ToyModel:
     class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         steps: int = 40
+        search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("steps", (2, 40)),)
 
     def __init__(self, params: Params, seed: int) -> None:
         self.steps = params.steps

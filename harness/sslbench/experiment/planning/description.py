@@ -13,7 +13,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from sslbench.engine.errors import UserError, described
-from sslbench.experiment.planning.space import SearchAxis, default_values, legal_ends, open_axes
+from sslbench.experiment.planning.space import (
+    SearchAxis,
+    default_values,
+    legal_ends,
+    model_axes,
+    open_axes,
+)
 from sslbench.experiment.planning.values import file_params, typed_values
 from sslbench.experiment.request.words import in_words
 from sslbench.plugins import Registry
@@ -26,7 +32,7 @@ SECONDS = 60.0  # for an import that compiles
 
 
 class MethodDescription(msgspec.Struct, frozen=True):
-    """A method with some of its parameters fixed.
+    """A method, or a model, with some of its parameters fixed.
 
     Attributes
     ----------
@@ -53,6 +59,15 @@ class MethodDescription(msgspec.Struct, frozen=True):
         """What a corpus says of its graph (`DatasetInfo.graph`), for a method that builds one."""
         over_graph = "similarity" in self.params
         return {k: v for k, v in graph.items() if k in self.params} if over_graph else {}
+
+    def on_model(self, model: MethodDescription) -> MethodDescription:
+        """The method with what tuning may search of its model, too."""
+        return msgspec.structs.replace(
+            self,
+            axes=self.axes + model.axes,
+            defaults=self.defaults | model.defaults,
+            ends=self.ends | model.ends,
+        )
 
     def on_task(
         self, task: str, given: Mapping[str, Any], *, tuned: bool
@@ -104,17 +119,13 @@ def _with_params(
 
 
 def model_description(plugins: Registry, name: str, fixed: Mapping[str, Any]) -> MethodDescription:
-    """Of a registered model, with all parameters; UserError as above."""
-
-    def found() -> MethodDescription:
-        target = plugins.model(name).load()
-        params = getattr(target, "Params", None)
-        if params is None:
-            return MethodDescription({})
-        values = msgspec.to_builtins(make_params(target, fixed))
-        return MethodDescription(values, files=file_params(params))
-
-    return _apart(plugins, ("models", name), found, MethodDescription)
+    """`describe_model` of a registered model; UserError as above."""
+    return _apart(
+        plugins,
+        ("models", name),
+        lambda: describe_model(name, plugins.model(name).load(), fixed),
+        MethodDescription,
+    )
 
 
 def featurizer_digest(plugins: Registry, name: str) -> str:
@@ -168,6 +179,24 @@ def describe(
         preset_notes=preset_notes_of(method.Params),
         task_defaults=task_defaults_of(method.Params),
         files=file_params(method.Params),
+    )
+
+
+def describe_model(name: str, target: Any, fixed: Mapping[str, Any]) -> MethodDescription:
+    """Describe a model; its axes have the names MODEL.PARAMETER.
+
+    UserError for a fixed parameter that does not fit.
+    """
+    params = getattr(target, "Params", None)
+    if params is None:
+        return MethodDescription({})
+    axes = model_axes(name, params, fixed)
+    return MethodDescription(
+        params=msgspec.to_builtins(make_params(target, fixed)),
+        axes=axes,
+        defaults=default_values(params, axes),
+        ends={axis.param: legal_ends(params, axis.param.rpartition(".")[2]) for axis in axes},
+        files=file_params(params),
     )
 
 

@@ -193,6 +193,8 @@ class _Planner:
         learned, more = self._learned
         weak, of_weak = self._weak if self.plugins.method(method).weak else ({}, {})
         model = self._of_model
+        searched = {axis.param for axis in model.axes} if protocol.tuned else set()
+        own = {k: v for k, v in model.params.items() if f"{self.model}.{k}" not in searched}
         files = self._hashes(model) | of_weak
         return RunSpec(
             method=method,
@@ -207,7 +209,7 @@ class _Planner:
             scorer=SCORER,
             guard=self._guard(method, dataset),
             first=first or msgspec.UNSET,
-            model_params=model.params or msgspec.UNSET,
+            model_params=own or msgspec.UNSET,
             text_features=learned or msgspec.UNSET,
             weak=weak or msgspec.UNSET,
             inputs={**inputs, **more, **files} or msgspec.UNSET,
@@ -293,7 +295,7 @@ class _Planner:
         if self._by_task and request.preset not in described.presets:
             fixed, first = described.on_task(task, given, tuned=tuned)
             described = method_description(plugins, method, given | fixed) if fixed else described
-        axes = described.axes if tuned else ()
+        axes = described.on_model(self._of_model).axes if tuned else ()
         searched = {axis.param for axis in axes}
         params = {name: v for name, v in described.params.items() if name not in searched}
         search = search_digest(axes, raced=request.tune_by == "cv")

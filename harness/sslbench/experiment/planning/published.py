@@ -17,9 +17,11 @@ import msgspec
 
 from sslbench.engine.errors import UserError
 from sslbench.engine.lazy import lazy
-from sslbench.experiment.records.cost import has_dev, keys_of, training_cpu_s
+from sslbench.experiment.records.cost import Prices, has_dev, keys_of, training_cpu_s
 from sslbench.experiment.records.record import RunRecord, RunSpec, content_id
+from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import parse_labeled, parse_unlabeled
+from sslbench.plugins import Registry
 
 RESULTS = "results.csv"
 
@@ -187,6 +189,12 @@ class PublishedCosts:
     def has_dev(self, dataset: str) -> bool | None:
         """Whether the dataset has a development split; None if no run tells."""
         return next((line.dev == "yes" for line in self._lines if line.dataset == dataset), None)
+
+
+def prices_of(store: Store, plugins: Registry) -> Prices:
+    """Prices by the runs of a store, then by the published ones."""
+    models = {name: info.cost for name, info in plugins.models.items()}
+    return Prices(store, PublishedCosts(), models=models)
 
 
 def read_results(path: Path) -> list[Line]:

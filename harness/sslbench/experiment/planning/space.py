@@ -1,14 +1,14 @@
 """What tuning may choose: a space of parameters, the part that methods share given once.
 
-Every method that trains a CRF gets the axes of `SHARED`, the baseline like any other; a method adds
-axes of its own parameters in ``Params.search``.
+Every method that trains a model gets the axes of `SHARED` and those of the model, the baseline like
+any other; a method adds axes of its own parameters in ``Params.search``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Literal
@@ -33,7 +33,7 @@ class SearchAxis:
 
     Attributes
     ----------
-    param: name of the field in the method's `Params`.
+    param: name of the field in the method's `Params`; MODEL.NAME for one of the model.
     values: the candidates of a list; numbers in rising or falling order have edges.
     low, high: the ends of a range, included.
     log: candidates are uniform in the logarithm.
@@ -142,6 +142,12 @@ def open_axes(params: type[Any], fixed: Container[str]) -> tuple[SearchAxis, ...
     return tuple(axis for axis in search_space(params) if axis.param not in fixed)
 
 
+def model_axes(name: str, params: type[Any], fixed: Container[str]) -> tuple[SearchAxis, ...]:
+    """The axes that the `Params` of a model declares, of parameters that are not `fixed`."""
+    axes = (axis for axis in getattr(params, "search", ()) if axis.param not in fixed)
+    return tuple(replace(axis, param=f"{name}.{axis.param}") for axis in axes)
+
+
 def search_digest(axes: tuple[SearchAxis, ...], *, raced: bool = False) -> str:
     """A hash of the space that is searched, and of the race, if trials do; "" without a space."""
     if not axes:
@@ -182,6 +188,6 @@ def _limits(kinds: list[inspect.Type]) -> Iterator[float]:
 
 
 def default_values(params: type[Any], axes: tuple[SearchAxis, ...]) -> dict[str, Any]:
-    """The method's own values of the axes' parameters, as plain values."""
+    """The values that `params` has for the parameters of axes, as plain values."""
     defaults = msgspec.to_builtins(params())
-    return {axis.param: defaults[axis.param] for axis in axes}
+    return {axis.param: defaults[axis.param.rpartition(".")[2]] for axis in axes}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from statistics import median
 from typing import NamedTuple, Protocol
@@ -119,28 +119,41 @@ class Prices:
     """Prices by finished runs: the median of one training, times the trainings of the run.
 
     sources: the first one that has equally similar runs counts.
+    models: what a training of a model takes, divided by that of others, see `ModelInfo.cost`.
     """
 
-    def __init__(self, *sources: Costs) -> None:
+    def __init__(self, *sources: Costs, models: Mapping[str, float] | None = None) -> None:
         self._sources = sources
+        self._models = models or {}
         self._median = cache(self._median_of)
         self._has_dev = cache(self._first_has_dev)
 
     def of(self, spec: RunSpec) -> Price | None:
         """The price of a run; None if there is no run of its method or on its dataset.
 
-        A method without runs is priced by the other methods on the dataset. A run that is tuned on
-        another draw finds the trials in the store.
+        A method without runs is priced by the other methods on the dataset, a model without runs by
+        the other models. A run that is tuned on another draw finds the trials in the store.
         """
         protocol = spec.protocol
         same_draw = protocol.tune_seed in (msgspec.UNSET, protocol.seed)
         n_trials = protocol.tune if same_draw and spec.search else 0
         factor = trainings(spec, n_trials, self._has_dev(spec.dataset))
+        own = self._training(spec)
+        if own is not None:
+            return Price(own.cpu_s * factor, own.guess)
+        for name, cost in self._models.items():
+            other = self._training(msgspec.structs.replace(spec, model=name))
+            if other is not None and spec.model in self._models:
+                return Price(other.cpu_s * factor * self._models[spec.model] / cost, guess=True)
+        return None
+
+    def _training(self, spec: RunSpec) -> Price | None:
+        """The price of one training, by runs with the same model."""
         keys = cost_keys(spec)
         for key in (*keys, *cost_keys(msgspec.structs.replace(spec, method=""))[:2]):
             one = self._median(key)
             if one is not None:
-                return Price(one * factor, key != keys[0])
+                return Price(one, key != keys[0])
         return None
 
     def _median_of(self, key: str) -> float | None:

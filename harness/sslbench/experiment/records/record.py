@@ -222,7 +222,7 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         out of the identity) = the method's own.
     scorer: version of the definitions of the metrics.
     guard: unset = the method's tagger is the result, whatever it does.
-    model_params: all parameters of the model; unset for a model without.
+    model_params: all parameters of the model, those that are tuned left out; unset without any.
     text_features: all parameters of features that are learned from text, by name; unset without.
     inputs: sha256 of the files that parameters name, by path; unset without.
     weak: all parameters of programs that give weak labels, by name, for a method that learns from
@@ -296,7 +296,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     spec: identity of the run; `run_id` is its hash.
     digest: sha256 of all other fields.
     code: versions of the code by component, see `sslbench.experiment.identity`.
-    params: all parameters of the final training (set by the user, tuned, defaults).
+    params: all parameters of the final training (set by the user, tuned, defaults); of the model's,
+        those that were tuned, as MODEL.NAME.
     protocol: the protocol of `spec`, with the source of development data (key "dev").
     metrics: numbers in [0, 1] by split and metric name; None = undefined (no such sentence).
     counts: by split, the fields of `metrics.SentenceCounts` that apply, a number per sentence.

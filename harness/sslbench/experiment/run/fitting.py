@@ -24,7 +24,12 @@ from sslbench.experiment.inputs.problem import DecodedTagger, Method, Problem, T
 from sslbench.experiment.inputs.protocol import Sample, no_text
 from sslbench.experiment.inputs.text_features import FeaturedTagger, Learned, on_features
 from sslbench.experiment.inputs.weak_sources import with_sources
-from sslbench.experiment.planning.description import MethodDescription, describe, make_params
+from sslbench.experiment.planning.description import (
+    MethodDescription,
+    describe,
+    describe_model,
+    make_params,
+)
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import GuardSpec, RunSpec, content_id
 from sslbench.plugins import Registry
@@ -46,7 +51,7 @@ class MethodEndedError(Exception):
 class Training:
     """What a method is to be trained on, and how.
 
-    params: parameters besides those of the spec of the run.
+    params: parameters besides those of the spec of the run; of the model, as MODEL.NAME.
     guard: the method that is trained instead unless this one is better; None = no guard.
     """
 
@@ -59,7 +64,7 @@ class Training:
 class Fitted:
     """A trained tagger.
 
-    params: all parameters of the training as plain values.
+    params: all parameters of the training as plain values, and those of the model that are tuned.
     used_dev: whether the training read development labels.
     """
 
@@ -140,9 +145,13 @@ class LocalMethod(RunMethod):
 
     @lazy
     def model(self) -> Any:
+        return self._model({})
+
+    def _model(self, values: Mapping[str, Any]) -> Any:
+        """The model. values: of parameters that are tuned."""
         target = self.plugins.model(self.spec.model).load()
         if getattr(target, "Params", None) is not None:
-            params = make_params(target, self.spec.of_model)
+            params = make_params(target, {**self.spec.of_model, **values})
             return target(params, self.spec.protocol.seed)
         return target() if isinstance(target, type) else target
 
@@ -150,14 +159,22 @@ class LocalMethod(RunMethod):
     def description(self) -> MethodDescription:
         method = describe(self.cls, self.spec.params, self.spec.first_trial)
         reads = method.uses_unlabeled or bool(self.spec.learned)
-        return msgspec.structs.replace(method, uses_unlabeled=reads)
+        name = self.spec.model
+        model = describe_model(name, self.plugins.model(name).load(), self.spec.of_model)
+        return msgspec.structs.replace(method.on_model(model), uses_unlabeled=reads)
 
     def fit(self, training: Training, run: RunContext) -> Fitted:
         """See `RunMethod`."""
         problem = self._with_sources(training.problem)
+        start = f"{self.spec.model}."
+        chosen = {k: v for k, v in training.params.items() if k.startswith(start)}
+        if chosen:
+            model = self._model({k.removeprefix(start): v for k, v in chosen.items()})
+            problem = replace(problem, model=model)
         training = replace(training, problem=problem)
-        values = make_params(self.cls, {**self.spec.params, **training.params})
-        plain = msgspec.to_builtins(values)
+        own = {k: v for k, v in training.params.items() if k not in chosen}
+        values = make_params(self.cls, {**self.spec.params, **own})
+        plain = msgspec.to_builtins(values) | chosen
         if run.checkpoints is not None:
             text = problem.unlabeled.n_sentences
             run.checkpoints = run.checkpoints.of(plain, corpus_hash(problem.labeled), text)
