@@ -18,16 +18,18 @@ if TYPE_CHECKING:
     from sslbench.experiment.execute.grid import GridResult
 
 LABELED, UNLABELED = 40, 120  # sentences
+#: to compile, a training does not have to end
+SHORT = {"max_iterations": 20, "rounds": 2}
 #: of the text that is made: enough tokens for a start on the dual
 SENTENCES, TOKENS = 400, 8
 #: labels and templates of the runs on it: more than 32 labels, and transitions by position
-PLAIN = "word[0]\nword[-1]|word[0]\n"
+PLAIN = "word[0]\nword[-1]\nword[-1]|word[0]\n"
 KINDS = ((36, PLAIN), (3, "word[0]\nedge: word[0]\n"))
 
 
 @click.command("warmup")
 @shared("method", required=False, help="To compile for. Default: all.")
-@shared("model", multiple=True, help="To compile for. Default: all.")
+@shared("model", multiple=True, help="To compile for. Default: all that are linear in weights.")
 @JOBS
 @click.pass_context
 def command(
@@ -35,8 +37,8 @@ def command(
 ) -> None:
     """Compile what runs need, so that the first one does not wait: for images and servers.
 
-    Each method is trained on a little text of each dataset that needs no files, and the baseline on
-    more text with many labels, also with weights of transitions by position. The cache folder
+    Each method is trained shortly on a little text of each dataset that needs no files, and the
+    baseline on more text with many labels, also with weights of transitions by position. The cache folder
     (SSLBENCH_CACHE) gets the machine code, which fits this processor and these versions of Python,
     numba and sslbench. Plugins of others keep theirs in folders that only their runs read.
     """
@@ -51,7 +53,8 @@ def command(
         for name, info in plugins.methods.items()
         if info.baseline and (name in methods or "all" in methods)
     ]
-    result = _run(methods, baselines, datasets, model or tuple(plugins.models), jobs)
+    linear = [name for name, info in plugins.models.items() if "log_linear" in info.provides]
+    result = _run(methods, baselines, datasets, model or tuple(linear), jobs)
     for record in result.failed:
         tell(f"{record.method}: {record.error}")
     seconds = sum(record.timing.get("compile", 0.0) for record in result.records)
@@ -77,6 +80,7 @@ def _run(
     with TemporaryDirectory(prefix="sslbench-warmup-") as folder:
         store = Store(Path(folder) / "runs")
         small: dict[str, Any] = {"labeled": LABELED, "unlabeled": UNLABELED, "jobs": jobs}
+        small["params"] = _short(methods)
         requests = [RunRequest(methods, datasets, model=model, **small) for model in models]
         for labels, templates in KINDS if baselines else ():
             given: dict[str, Any] = {
@@ -88,6 +92,16 @@ def _run(
         requests += [RunRequest(methods, datasets, model=models[0], featurizer=plain, **small)]
         tasks = [task for each in requests for task in plan(each, store=store, notice=_ignore)]
         return run_shown(tasks, store.folder, compiling, jobs=jobs)
+
+
+def _short(methods: Sequence[str]) -> dict[str, int]:
+    """What ends trainings early: values of parameters that one of the methods has."""
+    from sslbench.experiment.planning.description import method_description
+
+    plugins = checked_registry()
+    names = plugins.methods if "all" in methods else methods
+    known = {key for name in names for key in method_description(plugins, name, {}).params}
+    return {key: value for key, value in SHORT.items() if key in known}
 
 
 def _ignore(line: str) -> None:
