@@ -52,7 +52,7 @@ def kill_worker(cluster: Any) -> None:
 
 def test_the_run_of_a_killed_worker_is_made_by_another(cluster: Any) -> None:
     tasks = [task(labeled=20 + n, params={"sleep": 1.0}) for n in range(5)]
-    records = run_on_dask(tasks, address=cluster.scheduler_address)
+    records = run_on_dask(tasks, isolated, address=cluster.scheduler_address)
     first = next(records)  # two others run
     kill_worker(cluster)
     found = {record.run_id: record for record in [first, *records]}
@@ -61,14 +61,28 @@ def test_the_run_of_a_killed_worker_is_made_by_another(cluster: Any) -> None:
         assert found[each.spec.run_id].predictions == execute(each).predictions
 
 
-def test_a_method_that_kills_each_worker_is_a_failed_run(cluster: Any) -> None:
-    address = cluster.scheduler_address
-    (killed,) = run_on_dask([task("hostile", params={"how": "kill"})], address=address)
+def test_a_method_that_kills_its_process_leaves_the_worker_as_it_was(cluster: Any) -> None:
+    address, before = cluster.scheduler_address, {each.pid for each in cluster.workers.values()}
+    (killed,) = run_on_dask([task("hostile", params={"how": "kill"})], isolated, address=address)
     assert (killed.status, killed.error_kind) == ("failed", "process")
-    assert "KilledWorker" in str(killed.error)
-    (after,) = run_on_dask([task(labeled=20)], address=address)
+    assert "killed by SIGKILL" in str(killed.error)
+    (after,) = run_on_dask([task(labeled=20)], isolated, address=address)
     assert after.status == "ok"
     assert after.environment["threads"] == 1
+    assert after.environment["isolation"] != "none"
+    assert {each.pid for each in cluster.workers.values()} == before
+
+
+def test_a_run_that_hangs_or_takes_too_much_memory_is_stopped_on_its_worker(cluster: Any) -> None:
+    address = cluster.scheduler_address
+    slow = [task(labeled=20, params={"sleep": 600.0}), task(labeled=21)]
+    records = list(run_on_dask(slow, isolated, address=address, timeout=10.0))
+    assert {record.run_id: record.status for record in records} == {
+        slow[0].spec.run_id: "timeout",
+        slow[1].spec.run_id: "ok",
+    }
+    (large,) = run_on_dask([task(labeled=22)], isolated, address=address, memory=2**20)
+    assert large.status == "memory"
 
 
 @pytest.mark.parametrize("killed_after", [None, 1, 5])
@@ -167,7 +181,7 @@ def test_workers_with_another_kind_of_processor_are_named(
 def test_dask_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UserError, match=r"pip install 'sslbench\[dask\]'"):
-        list(run_on_dask([task()], address=None))
+        list(run_on_dask([task()], isolated, address=None))
 
 
 def test_no_scheduler() -> None:

@@ -310,15 +310,18 @@ class _Grid:
         kind, _, address = options.executor.partition(":")
         if kind not in ("local", "dask") or (kind == "local" and address):
             raise UserError(f"--executor {options.executor!r}", hint="local, dask, or dask:ADDRESS")
-        if kind == "dask" and len(todo) > 1:
-            return run_on_dask(run_tasks, address=address or None, on_start=options.on_start)
-        here: dict[str, Any] = {
+        given: dict[str, Any] = {
             "start_method": start_method,
-            "jobs": options.jobs,
-            "threads": max((each.threads for each in todo.values()), default=1),
             "timeout": options.timeout,
             "memory": options.memory,
             "on_start": options.on_start,
+        }
+        if kind == "dask" and len(todo) > 1:
+            return run_on_dask(run_tasks, address=address or None, **given)
+        here: dict[str, Any] = {
+            **given,
+            "jobs": options.jobs,
+            "threads": max((each.threads for each in todo.values()), default=1),
             "server": options.server,
         }
         if kind == "dask":

@@ -30,14 +30,14 @@ from sslbench.engine.errors import UserError, printable
 from sslbench.engine.files.atomic import write_atomically
 from sslbench.engine.spread import Pass, WorkerError, pack, pass_at, unpack
 from sslbench.engine.version import VERSION
-from sslbench.experiment.execute.pool import OnStart, run_all
-from sslbench.experiment.execute.startup import use_threads
+from sslbench.experiment.execute.pool import OnStart, StartMethod, default_memory, run_all
+from sslbench.experiment.execute.startup import import_engine
 from sslbench.experiment.identity import processor
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.run.recording import failed
-from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
+from sslbench.processes import ForkServer
 
 _POLL = 2.0  # seconds between two looks for workers
 PATIENCE = 60.0  # seconds without a worker until a pass goes on here
@@ -291,17 +291,22 @@ def _result(target: str, number: str, work: bytes, unit: bytes) -> bytes:
 
 def run_on_dask(
     run_tasks: Iterable[RunTask],
+    start_method: StartMethod,
     *,
     address: str | None,
+    timeout: float | None = None,
+    memory: int | None = None,
     on_start: OnStart = lambda run_task: None,
 ) -> Iterator[RunRecord]:
     """Execute runs on a dask cluster; yield records as they come.
 
-    Workers need the same version of sslbench and the data under the same paths. A worker thread
-    executes one run at a time and cannot be stopped: the timeout of the command does not apply.
-    The run of a worker that is lost is made by another, and fails if that is lost several times.
+    Workers need the same version of sslbench and the data under the same paths. Each thread of a
+    worker executes one run at a time, in processes of its own as `run_all` does. The run of a
+    worker that is lost is made by another, and fails if that is lost several times.
 
     address: address of the scheduler; None = a local cluster.
+    timeout: seconds per run; None = no limit.
+    memory: bytes per run; None = those of the worker, by thread.
     on_start: called when a run is submitted.
     UserError: see `connect`.
     """
@@ -313,7 +318,8 @@ def run_on_dask(
         for run_task in run_tasks:
             on_start(run_task)
             # pure=False: a repeated run is computed again, not taken from the scheduler's cache.
-            future = client.submit(_run_here, msgspec.json.encode(run_task), pure=False)
+            given = msgspec.json.encode(run_task), start_method, timeout, memory
+            future = client.submit(_run_here, *given, pure=False)
             futures[future] = run_task
         for future in dask.as_completed(list(futures)):
             record = _record_of(futures.pop(future), future)
@@ -342,7 +348,30 @@ def _record_of(run_task: RunTask, future: Any) -> RunRecord:
         return failed(run_task, "process", f"{type(error).__name__}: {error}")
 
 
-def _run_here(encoded: bytes) -> bytes:
+_servers = threading.local()  # a server ends with the thread that has used it first
+
+
+def _run_here(
+    encoded: bytes, start_method: StartMethod, timeout: float | None, memory: int | None
+) -> bytes:
     run_task = msgspec.json.decode(encoded, type=RunTask)
-    use_threads(run_task.threads)
-    return msgspec.json.encode(execute(run_task))
+    if not hasattr(_servers, "of_thread"):
+        _servers.of_thread = ForkServer(import_engine)
+    (record,) = run_all(
+        [run_task],
+        start_method,
+        threads=run_task.threads,
+        timeout=timeout,
+        memory=memory or _memory(),
+        server=_servers.of_thread,
+    )
+    return msgspec.json.encode(record)
+
+
+def _memory() -> int:
+    """Bytes that a run may use on this worker."""
+    from distributed import get_worker
+
+    worker: Any = get_worker()
+    whole: int = worker.memory_manager.memory_limit or default_memory(1)
+    return whole // int(worker.state.nthreads)
