@@ -7,6 +7,7 @@ pass.
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
@@ -16,7 +17,7 @@ import uuid
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -310,21 +311,27 @@ def run_on_dask(
     on_start: called when a run is submitted.
     UserError: see `connect`.
     """
-    with connect(address) as client:
+    with connect(address) as client, ExitStack() as after:
         import distributed
 
         dask: Any = distributed  # its functions have no types
-        futures = {}
+        command, futures = uuid.uuid4().hex, {}
+        after.callback(_end_servers_of, client, command)
         for run_task in run_tasks:
             on_start(run_task)
             # pure=False: a repeated run is computed again, not taken from the scheduler's cache.
             given = msgspec.json.encode(run_task), start_method, timeout, memory
-            future = client.submit(_run_here, *given, pure=False)
+            future = client.submit(_run_here, command, *given, pure=False)
             futures[future] = run_task
         for future in dask.as_completed(list(futures)):
             record = _record_of(futures.pop(future), future)
             del future  # the cluster makes lost results again that somebody holds on to
             yield record
+
+
+def _end_servers_of(client: Any, command: str) -> None:
+    with suppress(Exception):  # of workers that are gone
+        client.run(_end_servers, command)
 
 
 def run_spread(
@@ -348,22 +355,33 @@ def _record_of(run_task: RunTask, future: Any) -> RunRecord:
         return failed(run_task, "process", f"{type(error).__name__}: {error}")
 
 
-_servers = threading.local()  # a server ends with the thread that has used it first
+#: by command and thread: a server ends with the thread that has used it first
+_servers: dict[tuple[str, int], ForkServer] = {}
+
+
+def _end_servers(command: str) -> None:
+    for key in [key for key in _servers if key[0] == command]:
+        _servers.pop(key).close()
 
 
 def _run_here(
-    encoded: bytes, start_method: StartMethod, timeout: float | None, memory: int | None
+    command: str,
+    encoded: bytes,
+    start_method: StartMethod,
+    timeout: float | None,
+    memory: int | None,
 ) -> bytes:
     run_task = msgspec.json.decode(encoded, type=RunTask)
-    if not hasattr(_servers, "of_thread"):
-        _servers.of_thread = ForkServer(import_engine)
+    # Set by dask for its workers: memory that is given back at once makes trainings slower.
+    os.environ.pop("MALLOC_TRIM_THRESHOLD_", None)
+    server = _servers.setdefault((command, threading.get_ident()), ForkServer(import_engine))
     (record,) = run_all(
         [run_task],
         start_method,
         threads=run_task.threads,
         timeout=timeout,
         memory=memory or _memory(),
-        server=_servers.of_thread,
+        server=server,
     )
     return msgspec.json.encode(record)
 
