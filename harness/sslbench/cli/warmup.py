@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Compile what runs need, so that the first one does not wait: for images and servers.
 
-    Each method is trained shortly on a little text of each dataset that needs no files, and the
+    Each method is trained briefly on a little text of each dataset that needs no files, and the
     baseline on more text with many labels, also with weights of transitions by position. The cache
     folder (SSLBENCH_CACHE) gets the machine code, which fits this processor and these versions of
     Python, numba and sslbench. Plugins of others keep theirs in folders that only their runs read.
