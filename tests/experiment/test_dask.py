@@ -27,6 +27,7 @@ from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute
 from sslbench.isolation.start import isolated
 from sslbench_methods.jess_cm.counts import SymbolCounts
+from support import run_fakes
 from support.jess_cm_toys import assert_same, trained
 from support.run_fakes import task
 
@@ -81,7 +82,8 @@ def test_a_run_that_hangs_or_takes_too_much_memory_is_stopped_on_its_worker(clus
         slow[0].spec.run_id: "timeout",
         slow[1].spec.run_id: "ok",
     }
-    (large,) = run_on_dask([task(labeled=22)], isolated, address=address, memory=2**20)
+    hostile, limit = task("hostile", params={"how": "large"}), run_fakes.LARGE_MB * 2**20
+    (large,) = run_on_dask([hostile], isolated, address=address, memory=limit)
     assert large.status == "memory"
 
 
