@@ -107,6 +107,24 @@ def test_rounds_of_much_labeled_text_are_shorter_and_end_as_well(
     assert (labels != again).mean() < 0.03
 
 
+def test_the_last_step_on_very_much_labeled_text_stops_before_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trainings, labels = [], []
+    for huge in (10**9, 1):
+        monkeypatch.setattr(module, "HUGE", huge)
+        run = RunContext()
+        params = JessCM.Params(eta=0.1, rounds=3, epsilon=1e-9, ftol=1e-9, sign="free")
+        fit = JessCM().fit(problem(LABELS, WORDS), params, run)
+        trainings.append((run.trace["training"], run.trace["rounds"][-1]["L1"]))
+        labels.append(fit.predict(text(LABELS, WORDS, known=False)))
+    (whole, start), (cut, again) = trainings
+    assert start == again  # the steps between rounds are the same
+    assert cut["iterations"] < whole["iterations"]
+    assert cut["objective"] == pytest.approx(whole["objective"], rel=1e-3)
+    assert (labels[0] != labels[1]).mean() < 0.03
+
+
 @pytest.mark.corpus
 @pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("SSLBENCH_SLOW"), reason="minutes; SSLBENCH_SLOW=1 runs it")
