@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -19,12 +19,36 @@ if TYPE_CHECKING:
 
 LABELED, UNLABELED = 40, 120  # sentences
 #: to compile, a training does not have to end
-SHORT = {"max_iterations": 20, "rounds": 2}
-#: of the text that is made: enough tokens for a start on the dual
-SENTENCES, TOKENS = 400, 8
-#: labels and templates of the runs on it: more than 32 labels, and transitions by position
+SHORT = {"max_iterations": 20, "m_iterations": 20, "joint_iterations": 20, "rounds": 2}
 PLAIN = "word[0]\nword[-1]\nword[-1]|word[0]\n"
-KINDS = ((36, PLAIN), (3, "word[0]\nedge: word[0]\n"))
+#: kinds of templates, with enough that occur together for bundles
+EDGES = f"{PLAIN}word[1]\nbag: word[1..2]\nedge: word[0]\nedge: word[-1]\n"
+#: many attributes that occur at different tokens
+WINDOW = "".join(f"word[{k}]\n" for k in range(-12, 13))
+
+
+class Kind(NamedTuple):
+    """A text that is made.
+
+    words: different ones, in turns. sentences: their number. tokens: of a sentence.
+    brief: words at random; the training need not end, and one model is enough.
+    """
+
+    labels: int
+    words: int
+    sentences: int
+    tokens: int
+    templates: str
+    brief: bool = False
+
+
+#: more than 32 labels, on enough tokens for a start on the dual; transitions by position, on enough
+#: for bundles; and weights whose vectors are long
+KINDS = (
+    Kind(36, 97, 400, 8, PLAIN),
+    Kind(3, 97, 3_500, 8, EDGES),
+    Kind(400, 1_300, 120, 40, WINDOW, brief=True),
+)
 
 
 @click.command("warmup")
@@ -82,12 +106,12 @@ def _run(
         small: dict[str, Any] = {"labeled": LABELED, "unlabeled": UNLABELED, "jobs": jobs}
         small["params"] = _short(methods)
         requests = [RunRequest(methods, datasets, model=model, **small) for model in models]
-        for labels, templates in KINDS if baselines else ():
-            given: dict[str, Any] = {
-                **_made(Path(folder) / str(labels), labels, templates),
-                "jobs": jobs,
-            }
-            requests += [RunRequest(baselines, model=model, **given) for model in models]
+        for kind in KINDS if baselines else ():
+            given: dict[str, Any] = {**_made(Path(folder) / str(kind.labels), kind), "jobs": jobs}
+            if kind.brief:
+                given["params"] = _short(baselines)
+            fitting = models[:1] if kind.brief else models
+            requests += [RunRequest(baselines, model=model, **given) for model in fitting]
         plain = _features(Path(folder), PLAIN)  # one transition matrix for all positions
         requests += [RunRequest(methods, datasets, model=models[0], featurizer=plain, **small)]
         tasks = [task for each in requests for task in plan(each, store=store, notice=_ignore)]
@@ -108,14 +132,19 @@ def _ignore(line: str) -> None:
     """The text is not the user's: what is recognized in it is no news."""
 
 
-def _made(folder: Path, labels: int, templates: str) -> dict[str, Any]:
+def _made(folder: Path, kind: Kind) -> dict[str, Any]:
     """Write text and templates to the folder; return the options of a request for them."""
+    from random import Random
+
     folder.mkdir()
-    text = folder / "text.txt"
-    tokens = [f"w{i % 97}\tL{i % labels}\n" for i in range(SENTENCES * TOKENS)]
-    cut = (tokens[i : i + TOKENS] for i in range(0, len(tokens), TOKENS))
+    text, rng = folder / "text.txt", Random(0)
+    numbers = range(kind.sentences * kind.tokens)
+    words = [rng.randrange(kind.words) if kind.brief else i % kind.words for i in numbers]
+    tokens = [f"w{word}\tL{i % kind.labels}\n" for i, word in enumerate(words)]
+    cut = (tokens[i : i + kind.tokens] for i in range(0, len(tokens), kind.tokens))
     text.write_text("\n".join(map("".join, cut)))
-    return {"data": text, "columns": ("word", "label"), "featurizer": _features(folder, templates)}
+    features = _features(folder, kind.templates)
+    return {"data": text, "columns": ("word", "label"), "featurizer": features}
 
 
 def _features(folder: Path, templates: str) -> str:
