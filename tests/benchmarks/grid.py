@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+from traces import children_cpu
 
 
 def measure(tree: Path, words: list[str], store: Path) -> tuple[float, list[dict[str, Any]]]:
@@ -27,7 +28,7 @@ def measure(tree: Path, words: list[str], store: Path) -> tuple[float, list[dict
     cache = store.parent / f"cache-{tree.name}"
     environment = {**os.environ, "PYTHONPATH": path, "SSLBENCH_CACHE": str(cache)}
     command = [sys.executable, "-m", "sslbench", "run", *words, "--format", "json"]
-    before = _children()
+    before = children_cpu()
     done = subprocess.run(
         [*command, "--store", str(store)],
         env=environment,
@@ -36,12 +37,7 @@ def measure(tree: Path, words: list[str], store: Path) -> tuple[float, list[dict
         stderr=subprocess.DEVNULL,
         check=True,
     )
-    return _children() - before, json.loads(done.stdout)
-
-
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return children_cpu() - before, json.loads(done.stdout)
 
 
 def main() -> None:

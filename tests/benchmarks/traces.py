@@ -30,6 +30,12 @@ class Trace:
         return next((seconds for seconds, value in self.points if value <= target), float("inf"))
 
 
+def children_cpu() -> float:
+    """CPU seconds of all processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def peak_mb() -> float:
     """Highest resident memory of this process in MiB."""
     with suppress(OSError, StopIteration):

@@ -1,21 +1,22 @@
-"""A suite of short runs in two processes and on two dask workers, in turns: wall and CPU seconds.
+"""Sixty short runs with `--jobs 2` and on two dask workers, in turns: wall and CPU seconds.
 
     python tests/benchmarks/workers.py [ROUNDS]
 
-Three methods on twenty draws of the generated language, in an empty store each time; kernels are
-compiled before. CPU seconds are of the command with all its processes, the workers too, which it
-starts and ends.
+The runs are those of three methods with twenty seeds on `synth`. Each round starts with an empty
+store, and kernels are compiled before the first one. CPU seconds are those of all processes of the
+command. The command starts the workers and ends them, so theirs are included.
 """
 
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from traces import children_cpu
 
 RUNS = "--method supervised --method self_training --method graph_lift --dataset synth"
 SAMPLE = "--labeled 100 --unlabeled 500"
@@ -26,15 +27,10 @@ def measure(words: list[str], seeds: str, store: Path) -> tuple[float, float, se
     """Wall and CPU seconds of a command, and its runs with the hashes of their predictions."""
     command = [sys.executable, "-m", "sslbench", "run", *RUNS.split(), *SAMPLE.split()]
     command += ["--seeds", seeds, "--store", str(store), "--format", "json"]
-    began, before = time.perf_counter(), _children()
+    began, before = time.perf_counter(), children_cpu()
     done = subprocess.run([*command, *words], stdout=subprocess.PIPE, check=True)
-    wall, cpu = time.perf_counter() - began, _children() - before
+    wall, cpu = time.perf_counter() - began, children_cpu() - before
     return wall, cpu, {(r["run_id"], r["predictions_sha256"]) for r in json.loads(done.stdout)}
-
-
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:

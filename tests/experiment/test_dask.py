@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from sslbench.engine.corpus.units import TextPass
@@ -67,9 +68,10 @@ def test_a_method_that_kills_its_process_leaves_the_worker_as_it_was(cluster: An
     (killed,) = run_on_dask([task("hostile", params={"how": "kill"})], isolated, address=address)
     assert (killed.status, killed.error_kind) == ("failed", "process")
     assert "killed by SIGKILL" in str(killed.error)
-    (after,) = run_on_dask([task(labeled=20)], isolated, address=address)
+    many = msgspec.structs.replace(task(labeled=20), threads=64)
+    (after,) = run_on_dask([many], isolated, address=address)
     assert after.status == "ok"
-    assert after.environment["threads"] == 1
+    assert after.environment["threads"] == 1  # those of the worker
     assert after.environment["isolation"] != "none"
     assert {each.pid for each in cluster.workers.values()} == before
 

@@ -302,12 +302,12 @@ def run_on_dask(
     """Execute runs on a dask cluster; yield records as they come.
 
     Workers need the same version of sslbench and the data under the same paths. Each thread of a
-    worker executes one run at a time, in processes of its own as `run_all` does. The run of a
-    worker that is lost is made by another, and fails if that is lost several times.
+    worker executes one run at a time, as `run_all` does, in processes of the run. If a worker is
+    lost, another one repeats its run; the run fails if this happens several times.
 
     address: address of the scheduler; None = a local cluster.
     timeout: seconds per run; None = no limit.
-    memory: bytes per run; None = those of the worker, by thread.
+    memory: bytes per run; None = those of the worker, divided by its threads.
     on_start: called when a run is submitted.
     UserError: see `connect`.
     """
@@ -355,7 +355,7 @@ def _record_of(run_task: RunTask, future: Any) -> RunRecord:
         return failed(run_task, "process", f"{type(error).__name__}: {error}")
 
 
-#: by command and thread: a server ends with the thread that has used it first
+#: by command and thread, since a server ends with the thread that has used it first
 _servers: dict[tuple[str, int], ForkServer] = {}
 
 
@@ -371,8 +371,14 @@ def _run_here(
     timeout: float | None,
     memory: int | None,
 ) -> bytes:
+    from distributed import get_worker
+
+    worker: Any = get_worker()
+    own: int = worker.state.nthreads
+    whole: int = worker.memory_manager.memory_limit or default_memory(1)
     run_task = msgspec.json.decode(encoded, type=RunTask)
-    # Set by dask for its workers: memory that is given back at once makes trainings slower.
+    run_task = msgspec.structs.replace(run_task, threads=min(run_task.threads, own))
+    # Dask sets it for its workers: freed memory goes back at once, which makes trainings slower.
     os.environ.pop("MALLOC_TRIM_THRESHOLD_", None)
     server = _servers.setdefault((command, threading.get_ident()), ForkServer(import_engine))
     (record,) = run_all(
@@ -380,16 +386,7 @@ def _run_here(
         start_method,
         threads=run_task.threads,
         timeout=timeout,
-        memory=memory or _memory(),
+        memory=memory or whole // own,
         server=server,
     )
     return msgspec.json.encode(record)
-
-
-def _memory() -> int:
-    """Bytes that a run may use on this worker."""
-    from distributed import get_worker
-
-    worker: Any = get_worker()
-    whole: int = worker.memory_manager.memory_limit or default_memory(1)
-    return whole // int(worker.state.nthreads)
