@@ -56,7 +56,8 @@ def _joint(method: str, *settings: str, **given: Any) -> dict[str, Any]:
     return _on("canary_joint", method, *settings, **given)
 
 
-#: with a weak prior, where a training ends by its tolerance hangs on the last bits
+#: With a weak prior, the iteration at which a training meets its tolerance hangs on the last bits:
+#: BLAS with and without AVX-512 (OPENBLAS_CORETYPE=SkylakeX, Haswell) gave other labels.
 _SHORT = ("max_iterations=5", "m_iterations=5")
 _GRAPH = ("neighbors=5", "symmetry=union")
 #: the graph decides more than the chain

@@ -261,7 +261,9 @@ def test_what_the_boards_cost() -> None:
     assert set(rows) == {path.stem for path in (ROOT / "leaderboards").glob("*.md")} | {
         path.name for path in (ROOT / "replications").iterdir() if path.is_dir()
     }
-    assert f"The rows have {total:.1f} in all" in " ".join(text.split())
+    words = " ".join(text.split())
+    assert f"The rows add up to {total:.1f} hours" in words
+    assert ("This misses the aim of 40 hours" in words) == (total > 40)
 
 
 def test_what_to_do() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.markdown import Rows, table
+from support.markdown import Rows, numbers, table
 
 ROOT = Path(__file__).parents[2]
 CORPORA = ("wikigold_distant", "twitter_distant")
@@ -42,10 +42,6 @@ def sentences() -> list[str]:
 
 def gain(scores: Scores, method: str, corpus: str, labeled: str) -> float:
     return scores[method, corpus, labeled] - scores["supervised", corpus, labeled]
-
-
-def numbers(sentence: str) -> list[float]:
-    return [float(each) for each in re.findall(r"(?<![\w.])-?\d+\.\d+", sentence)]
 
 
 def test_there_are_ten(sentences: list[str]) -> None:

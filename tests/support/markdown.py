@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 Rows = dict[str, dict[str, str]]
+
+
+def numbers(sentence: str) -> list[float]:
+    """The numbers with a decimal point, in order."""
+    return [float(each) for each in re.findall(r"(?<![\w.])-?\d+\.\d+", sentence)]
 
 
 def table(text: str) -> Rows:
