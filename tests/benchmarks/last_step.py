@@ -18,6 +18,7 @@ from ours import label_codes
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.corpus.units import TextUnits
 from sslbench.engine.crf import ChainModel, HardLabels, TrainingResult
+from sslbench.engine.crf.optim.lbfgs import Options
 from sslbench.engine.crf.params import TrainingParams
 from sslbench.engine.types import I32
 from sslbench.experiment.data import DataHome
@@ -37,9 +38,10 @@ class Alternation:
         self.labels, self.full_codes = label_codes(full)
         self.labeled = full.between(0, LABELED)
         self.codes: I32 = self.full_codes[: self.labeled.n_tokens]
-        self.text = TextUnits([full.between(LABELED, LABELED + UNLABELED)])
+        unlabeled = full.between(LABELED, LABELED + UNLABELED)
+        self.text = TextUnits([unlabeled])
         self.others = full.between(OTHERS, full.n_sentences)
-        both = TextUnits([self.labeled, full.between(LABELED, LABELED + UNLABELED)])
+        both = TextUnits([self.labeled, unlabeled])
         self.models = EmbeddedModels.build(featurizer.templates, len(self.labels), both, 2)
         self.crf = ChainModel().prepare(
             featurizer, self.labeled, self.codes, self.labels, n_factors=self.models.n_models
@@ -67,6 +69,7 @@ class Alternation:
 
 def main() -> None:
     name, values = sys.argv[1], [float(value) for value in sys.argv[2:]]
+    kind = type(getattr(Options(), name))
     conll00 = registry().dataset("conll00").load()
     alternation = Alternation(conll00(DataHome(offline=True)).splits["train"])
     for _ in range(3):
@@ -74,7 +77,7 @@ def main() -> None:
     start = alternation.crf.weights.copy()
     for value in values:
         alternation.crf.weights = start.copy()
-        end = alternation.fit(**{name: int(value) if value >= 1 else value})
+        end = alternation.fit(**{name: kind(value)})
         accuracy = 100 * alternation.accuracy()
         print(
             f"| {value:g} | {end.iterations} | {end.objective:.3f} | {accuracy:.2f} |", flush=True

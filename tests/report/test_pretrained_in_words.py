@@ -15,6 +15,7 @@ from sslbench.experiment.planning.published import read_results
 from support.markdown import numbers
 
 ROOT = Path(__file__).parents[2]
+GAIN = r"`(\w+)` on (?:the )?([a-z ]+) of ([\w, ]+)"
 CORPORA = ("conll03", "ud_en", "conll00")
 MODELS = ("templates", "frozen vectors", "transformer")
 METHODS = ("self_training", "graph_lift", "entropy_regularization")
@@ -114,7 +115,9 @@ def test_what_is_clear(rows: Rows, sentences: list[str]) -> None:
     text = sentences[6]
     named = {
         (corpus, model, method)
-        for method, model, corpora in re.findall(r"`(\w+)` on ([a-z ]+) of ([\w, ]+)", text)
+        for method, model, corpora in re.findall(
+            r"`(\w+)` on (?:the )?([a-z ]+) of ([\w, ]+)", text
+        )
         for corpus in CORPORA
         if corpus in corpora
     }

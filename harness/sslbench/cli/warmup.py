@@ -30,8 +30,8 @@ WINDOW = "".join(f"word[{k}]\n" for k in range(-12, 13))
 class Kind(NamedTuple):
     """A text that is made.
 
-    words: different ones, in turns. sentences: their number. tokens: of a sentence.
-    brief: words at random; the training need not end, and one model is enough.
+    words: how many different ones, used in turn. sentences: how many. tokens: of a sentence.
+    long: for kernels of long vectors: words at random, and a brief training of one model.
     """
 
     labels: int
@@ -39,7 +39,7 @@ class Kind(NamedTuple):
     sentences: int
     tokens: int
     templates: str
-    brief: bool = False
+    long: bool = False
 
 
 #: more than 32 labels, on enough tokens for a start on the dual; transitions by position, on enough
@@ -47,7 +47,7 @@ class Kind(NamedTuple):
 KINDS = (
     Kind(36, 97, 400, 8, PLAIN),
     Kind(3, 97, 3_500, 8, EDGES),
-    Kind(400, 1_300, 120, 40, WINDOW, brief=True),
+    Kind(400, 1_300, 120, 40, WINDOW, long=True),
 )
 
 
@@ -108,9 +108,9 @@ def _run(
         requests = [RunRequest(methods, datasets, model=model, **small) for model in models]
         for kind in KINDS if baselines else ():
             given: dict[str, Any] = {**_made(Path(folder) / str(kind.labels), kind), "jobs": jobs}
-            if kind.brief:
+            if kind.long:
                 given["params"] = _short(baselines)
-            fitting = models[:1] if kind.brief else models
+            fitting = models[:1] if kind.long else models
             requests += [RunRequest(baselines, model=model, **given) for model in fitting]
         plain = _features(Path(folder), PLAIN)  # one transition matrix for all positions
         requests += [RunRequest(methods, datasets, model=models[0], featurizer=plain, **small)]
@@ -139,7 +139,7 @@ def _made(folder: Path, kind: Kind) -> dict[str, Any]:
     folder.mkdir()
     text, rng = folder / "text.txt", Random(0)
     numbers = range(kind.sentences * kind.tokens)
-    words = [rng.randrange(kind.words) if kind.brief else i % kind.words for i in numbers]
+    words = [rng.randrange(kind.words) if kind.long else i % kind.words for i in numbers]
     tokens = [f"w{word}\tL{i % kind.labels}\n" for i, word in enumerate(words)]
     cut = (tokens[i : i + kind.tokens] for i in range(0, len(tokens), kind.tokens))
     text.write_text("\n".join(map("".join, cut)))
