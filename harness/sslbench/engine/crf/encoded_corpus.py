@@ -15,7 +15,7 @@ from sslbench.engine.crf.weights.bundles import Bundled
 from sslbench.engine.crf.weights.deduplicate import Deduplication
 from sslbench.engine.crf.weights.layout import Layout
 from sslbench.engine.lazy import lazy
-from sslbench.engine.types import F64, I32, I64
+from sslbench.engine.types import F64, I32, I64, Bool
 
 #: most tokens per batch when all positions share one transition matrix, and when each has its own
 SHARED_BATCH, VARYING_BATCH = 4096, 256
@@ -24,6 +24,8 @@ SHARED_BATCH, VARYING_BATCH = 4096, 256
 VARYING_CELLS = 1 << 17
 #: most tokens per batch of `LivePotentials`, and most of their scores by position (2 MB)
 LIVE_BATCH, LIVE_CELLS = 4096, 1 << 18
+#: most tokens of a group in `fused`, and most of their scores by position (256 KB)
+GROUP_TOKENS, GROUP_CELLS = 256, 1 << 15
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,17 @@ class EncodedCorpus:
     def offsets(self) -> I64:
         return self.attributes.offsets
 
+    @property
+    def n_tokens(self) -> int:
+        return int(self.attributes.node.shape[1])
+
+    @lazy
+    def first(self) -> Bool:
+        """bool[N]: whether a token is the first of its sentence."""
+        first = np.zeros(self.n_tokens, np.bool_)
+        first[self.offsets[:-1]] = True
+        return first
+
     @lazy
     def varying(self) -> bool:
         """Whether transition scores depend on the position."""
@@ -134,11 +147,30 @@ class EncodedCorpus:
         codes = layout.transitions[: layout.inner_transitions]
         return LiveTransitions.of(codes, layout.n_labels)
 
+    @property
+    def plain(self) -> bool:
+        """Whether potentials are sums of weights of attributes and labels, and nothing else."""
+        return self.dense is None and self.factors is None and self.forced_labels is None
+
     @lazy
     def live_batches(self) -> list[Batch]:
         """Batches of `LivePotentials`."""
-        tokens = LIVE_CELLS // max(1, len(self.layout.transitions))
-        return list(batches(self.offsets, max(1, min(LIVE_BATCH, tokens))))
+        return list(batches(self.offsets, self._live_tokens(LIVE_BATCH, LIVE_CELLS)))
+
+    @lazy
+    def live_groups(self) -> I64:
+        """int64[G + 1]: borders of the groups of sentences in `fused`, for any threads."""
+        groups = batches(self.offsets, self._live_tokens(GROUP_TOKENS, GROUP_CELLS))
+        return np.array([0, *(group.sentence_hi for group in groups)], np.int64)
+
+    @lazy
+    def group_batches(self) -> list[Batch]:
+        """Batches of these groups in place of sentences."""
+        begins = self.offsets[self.live_groups]
+        return list(batches(begins, self._live_tokens(LIVE_BATCH, LIVE_CELLS)))
+
+    def _live_tokens(self, most: int, cells: int) -> int:
+        return max(1, min(most, cells // max(1, len(self.layout.transitions))))
 
     @lazy
     def lengths(self) -> F64:

@@ -24,12 +24,12 @@ from sslbench.engine.checked import (
 )
 from sslbench.engine.corpus import Corpus, LabelConstraint
 from sslbench.engine.crf import dual
+from sslbench.engine.crf.bundle_sums import BundleSums
 from sslbench.engine.crf.data import Batch, batches
 from sslbench.engine.crf.encoded_corpus import SHARED_BATCH, EncodedCorpus
 from sslbench.engine.crf.factors import FactorFeatures
 from sslbench.engine.crf.first_order.batch import BatchPotentials
 from sslbench.engine.crf.objective import (
-    BundleSums,
     Objective,
     add_gradient,
     batch_potentials,

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
 from sslbench.engine.checked import check_array
 from sslbench.engine.compilation.threads import in_order
+from sslbench.engine.crf import fused
+from sslbench.engine.crf.bundle_sums import BundleSums
 from sslbench.engine.crf.chain_potentials import force_labels
 from sslbench.engine.crf.data import Batch
 from sslbench.engine.crf.encoded_corpus import EncodedCorpus
@@ -37,47 +38,6 @@ from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.crf.work import tell_of_work
 from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F32, F64, I64, Bool
-
-
-class BundleSums(NamedTuple):
-    """Sums of the weights of bundles, or of the slopes of their tokens; the last row is of zeros.
-
-    node: float64[B + 1, L]; edge: float64[B' + 1, K], of edge attributes.
-    """
-
-    node: F64
-    edge: F64
-
-    @classmethod
-    def zeros(cls, tables: WeightTables, data: EncodedCorpus) -> BundleSums:
-        n_edges = data.edges.n_bundles if data.varying else 0
-        node = np.zeros((data.states.n_bundles + 1, tables.layout.n_labels))
-        return cls(node, np.zeros((n_edges + 1, len(tables.edges.transitions))))
-
-    @classmethod
-    def of_weights(cls, tables: WeightTables, data: EncodedCorpus) -> BundleSums:
-        sums = cls.zeros(tables, data)
-        node, edge = sums.node[:-1], sums.edge[:-1]
-        if len(node):
-            members = data.states.members
-            scores.node_scores(members, 0, tables.table, tables.lists, sums.node[-1:], node)
-        if len(edge):
-            scores.edge_sums(sums._members(tables, data), edge)
-        return sums
-
-    def spread(self, gradient: WeightTables, data: EncodedCorpus) -> None:
-        """Add the slopes of each bundle to the gradient of its attributes."""
-        node, edge = self.node[:-1], self.edge[:-1]
-        if len(node):
-            members, none = data.states.members, self.node[-1:]
-            scores.node_gradient(members, 0, node, gradient.table, gradient.lists, none)
-        if len(edge):
-            scores.spread_edge_sums(self._members(gradient, data), edge)
-
-    def _members(self, tables: WeightTables, data: EncodedCorpus) -> EdgeTokens:
-        """Return the members of the bundles of edge attributes, which read all columns."""
-        everything, none = np.empty(0, np.bool_), self.edge[-1:]
-        return EdgeTokens(data.edges.members, 0, everything, tables.edges, none)
 
 
 def batch_potentials(
@@ -204,6 +164,12 @@ def evaluate_terms(
         sums = BundleSums.of_weights(tables, data)
         slopes = BundleSums.zeros(gradient, data)
         live = data.live if getattr(term, "live", False) else None
+        if live is not None and data.plain and hasattr(term, "labeled"):
+            labeled = term.labeled(len(data.offsets) - 1)
+            own = tables, sums, transition_mask, gradient, slopes
+            values.append(fused.log_likelihood(data, labeled, *own))
+            slopes.spread(gradient, data)
+            continue
         batches = data.batches if live is None else data.live_batches
         evaluate = partial(_evaluate, tables, data, term, transition_mask, sums, live)
         each = in_order if getattr(term, "stateless", False) else map

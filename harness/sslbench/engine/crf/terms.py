@@ -15,17 +15,14 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from sslbench.engine.crf.data import Batch, LabelTriples
-from sslbench.engine.crf.first_order import live, paths
 from sslbench.engine.crf.first_order.batch import (
     BatchPosterior,
     BatchPotentials,
     InfeasibleSentenceError,
     per_sentence,
 )
-from sslbench.engine.crf.first_order.live import LivePotentials
 from sslbench.engine.crf.second_order.batch import (
     SecondOrderPotentials,
-    add_label_triples,
     expected_scores,
     soft_label_triples,
 )
@@ -63,15 +60,17 @@ class PotentialGradient:
                 raise ValueError("a term gave derivatives that are not C-contiguous")
 
     @classmethod
+    def of(cls, value: F64, slopes: BatchPosterior) -> PotentialGradient:
+        """Return a value float64[s] with the derivatives in the arrays of a posterior."""
+        return cls(value, slopes.node, slopes.edge, slopes.triples, slopes.live)
+
+    @classmethod
     def of_log_z(cls, posterior: BatchPosterior, factor: float) -> PotentialGradient:
         """Return factor log Z, with factor times the marginals as derivatives.
 
         Overwrites the posterior.
         """
-        triples = None if posterior.triples is None else posterior.triples.times(factor)
-        _scale(posterior, factor)
-        node, edge, live = posterior.node, posterior.edge, posterior.live
-        return cls(factor * posterior.log_z(), node, edge, triples, live)
+        return cls.of(factor * posterior.log_z(), posterior.times(factor))
 
     @classmethod
     def difference(
@@ -83,22 +82,12 @@ class PotentialGradient:
         """
         triples = None
         if plus.triples is not None and minus.triples is not None:
-            triples = plus.triples.plus(minus.triples, -1.0).times(factor)
+            triples = plus.triples.plus(minus.triples, -1.0)
         np.subtract(plus.node, minus.node, out=plus.node)
         np.subtract(plus.edge, minus.edge, out=plus.edge)
         if plus.live is not None and minus.live is not None:
             np.subtract(plus.live, minus.live, out=plus.live)
-        _scale(plus, factor)
-        return cls(factor * value, plus.node, plus.edge, triples, plus.live)
-
-
-def _scale(posterior: BatchPosterior, factor: float) -> None:
-    """Multiply the marginals of nodes and edges, in place: edges of a batch take up to 1 MB."""
-    if factor != 1.0:
-        np.multiply(posterior.node, factor, out=posterior.node)
-        np.multiply(posterior.edge, factor, out=posterior.edge)
-        if posterior.live is not None:
-            np.multiply(posterior.live, factor, out=posterior.live)
+        return cls.of(factor * value, replace(plus, triples=triples).times(factor))
 
 
 class Term(Protocol):
@@ -112,7 +101,9 @@ class Term(Protocol):
     A term whose value is a function of the whole text has ``survey(potentials)``, which gets the
     potentials of all batches before the terms of any part are evaluated.
 
-    Only a term with the class attribute ``live = True`` gets `LivePotentials`.
+    Only a term with the class attribute ``live = True`` gets `LivePotentials`. A term with
+    ``labeled(S)`` that returns labels and factors is the sum of factor_i log p(labels_i) over
+    sentences (empty labels: of -factor_i log Z_i), which `fused` may compute in its place.
     """
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
@@ -163,12 +154,15 @@ def weights_of(weights: F64 | None, batch: Batch) -> F64:
     Raises ValueError unless there is one weight per sentence of the corpus.
     """
     n = batch.sentence_hi - batch.sentence_lo
+    return _one_each(None if weights is None else weights[batch.sentences], n)
+
+
+def _one_each(weights: F64 | None, n: int) -> F64:
     if weights is None:
         return np.ones(n)
-    own = weights[batch.sentences]
-    if own.shape != (n,):
+    if weights.shape != (n,):
         raise ValueError(f"weights {list(weights.shape)} are not one per sentence of the corpus")
-    return own
+    return weights
 
 
 def _rows_of(values: AnyArray, what: str, potentials: BatchPotentials) -> AnyArray:
@@ -217,24 +211,20 @@ class HardLabels:
     labels: I32
     weights: F64 | None = None
 
+    def labeled(self, n_sentences: int) -> tuple[I32, F64]:
+        """Return int32[N] and float64[S]; ValueError unless there are as many weights."""
+        return self.labels, _one_each(self.weights, n_sentences)
+
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         batch = potentials.batch
         weight = weights_of(self.weights, batch)
         y = self.labels[batch.tokens]
-        gold = potentials.path_scores(y)
-        posterior = potentials.posterior(None if self.weights is None else weight)
-        gradient = PotentialGradient.of_log_z(posterior, -1.0)
-        paths.add_path(batch.offsets, y, weight, gradient.node, gradient.edge)
-        if gradient.live is not None and isinstance(potentials, LivePotentials):
-            column = potentials.live.column
-            live.add_path(batch.offsets, y, column, weight, gradient.live, None)
-        if gradient.triples is not None:
-            add_label_triples(y, batch.offsets, weight, gradient.triples)
-        value = _weighted(weight, per_sentence(gold - posterior.log_scale, batch))
+        log_p, slopes = potentials.log_likelihood(y, None if self.weights is None else weight)
+        value = _weighted(weight, per_sentence(log_p, batch))
         if np.isneginf(value).any():
             i = batch.sentence_lo + int(np.argmin(value))
             raise InfeasibleSentenceError(f"sentence {i}: its labels break the constraints")
-        return replace(gradient, value=value)
+        return PotentialGradient.of(value, slopes)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
@@ -304,6 +294,10 @@ class LogPartition:
     live: ClassVar[bool] = True
 
     weight: float = 1.0
+
+    def labeled(self, n_sentences: int) -> tuple[I32, F64]:
+        """Return no labels, and float64[S]."""
+        return np.empty(0, np.int32), np.full(n_sentences, self.weight)
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         return PotentialGradient.of_log_z(potentials.posterior(), -self.weight)

@@ -89,6 +89,21 @@ class BatchPotentials:
         check_feasible(batch, status)
         return BatchPosterior(batch, log_scale, mu, edge)
 
+    def log_likelihood(self, labels: I32, weights: F64 | None = None) -> tuple[F64, BatchPosterior]:
+        """Return float64[n], sums to log p of the labels int32[n] over each sentence.
+
+        Also its derivatives by the potentials, times the weights float64[s] of the sentences: as
+        a posterior, of which `log_scale` stays that of all labelings.
+        weights: None: ones. Raises InfeasibleSentenceError as `posterior`, which overwrites the
+        same potentials.
+        """
+        gold = self.path_scores(labels)
+        slopes = self.posterior(weights).times(-1.0)
+        ones = np.ones(len(self.batch.offsets) - 1)
+        own = ones if weights is None else weights
+        paths.add_path(self.batch.offsets, labels, own, slopes.node, slopes.edge)
+        return gold - slopes.log_scale, slopes
+
     def per_position(self) -> BatchPotentials:
         """Return the same potentials with a transition matrix for every position."""
         n = self.batch.n_tokens
@@ -136,6 +151,15 @@ class BatchPosterior:
     def log_z(self) -> F64:
         """Return float64[s]: the log-partition of each sentence."""
         return per_sentence(self.log_scale, self.batch)
+
+    def times(self, factor: float) -> BatchPosterior:
+        """Multiply the marginals by a factor, in place where they are arrays over tokens."""
+        if factor == 1.0:
+            return self
+        for marginals in (self.node, self.edge, self.live):
+            if marginals is not None:  # edges of a batch take up to 1 MB
+                np.multiply(marginals, factor, out=marginals)
+        return self if self.triples is None else replace(self, triples=self.triples.times(factor))
 
     def weighted(self, weights: F64) -> BatchPosterior:
         """Multiply a first-order posterior by sentence weights float64[s], in place.

@@ -23,12 +23,13 @@ from sslbench.engine.crf.first_order.batch import (
 from sslbench.engine.crf.first_order.scaled import (
     REDO,
     ChainScratch,
+    Live,
     Transitions,
     live_of,
     log_space_sentence,
-    part_of,
     shared_sentence,
     shifted_transitions,
+    with_scores,
 )
 from sslbench.engine.crf.simd import rows
 from sslbench.engine.types import F64, I8, I32, I64
@@ -80,7 +81,7 @@ class LivePotentials(BatchPotentials):
     def path_scores(self, labels: I32) -> F64:
         """Return float64[n]: the potential of each factor along the labels int32[n]."""
         out = super().path_scores(labels)
-        add_path(self.batch.offsets, labels, self.live.column, None, self.scores, out)
+        _add_scores(self.batch.offsets, labels, self.live.column, self.scores, out)
         return out
 
     def with_node(self, node: F64) -> LivePotentials:
@@ -105,27 +106,49 @@ class LivePotentials(BatchPotentials):
         The scores by position are overwritten with the marginals of their transitions.
         Raises InfeasibleSentenceError for a sentence without a possible labeling.
         """
-        batch, (n, L) = self.batch, self.node.shape
+        return self._marginals(self._weights(weights), np.empty(0, np.int32))
+
+    def log_likelihood(self, labels: I32, weights: F64 | None = None) -> tuple[F64, BatchPosterior]:
+        """Return log p of the labels and its derivatives, as `BatchPotentials`."""
+        log_p = self.path_scores(labels)
+        slopes = self._marginals(-self._weights(weights), labels)
+        np.subtract(log_p, slopes.log_scale, out=log_p)
+        return log_p, slopes
+
+    def _weights(self, weights: F64 | None) -> F64:
         if weights is None:
-            weights = np.ones(len(batch.offsets) - 1)
-        check_weights(weights, batch)
+            return np.ones(len(self.batch.offsets) - 1)
+        check_weights(weights, self.batch)
+        return weights
+
+    def _marginals(self, weights: F64, labels: I32) -> BatchPosterior:
+        """Return the posterior times weights, less the weights along the labels; empty: none."""
+        batch, (n, L) = self.batch, self.node.shape
         log_scale, mu = np.empty(n), np.empty((n, L))
         status, groups = np.empty(len(weights), np.int8), batch.groups()
-        sums = np.zeros((len(groups) - 1, L, L))
+        sums = np.empty((len(groups) - 1, L, L))
         transitions = shifted_transitions(self.edge)
-        inputs = groups, batch.offsets, transitions, self.live, self.node, self.edge, weights
-        work = _Work(*inputs, self.scores, mu, log_scale, status, sums)
-        _in_probability_space(work)
-        if status.any():
-            _again(work)
+        inputs = groups, batch.offsets, transitions, self.live, self.node, self.edge
+        _infer(_Work(*inputs, weights, labels, self.scores, mu, log_scale, status, sums))
         check_feasible(batch, status)
         edge = sums.sum(axis=0, keepdims=True)
-        edge[0, self.live.left, self.live.right] = self.scores.sum(axis=0)[: len(self.live.left)]
         return BatchPosterior(batch, log_scale, mu, edge, live=self.scores)
 
 
+class EdgeSums(NamedTuple):
+    """Sums of edge marginals over some sentences.
+
+    shared: float64[L, P], still to be multiplied by E; live: float64[I], of live transitions, where
+    `shared` means nothing; out: float64[L, L], what is added up in the end.
+    """
+
+    shared: F64
+    live: F64
+    out: F64
+
+
 class _Work(NamedTuple):
-    """Arrays as in `LivePotentials` and `shared._Work`; weights: float64[s]."""
+    """Arrays as in `LivePotentials` and `shared._Work`; labels: int32[n], or empty."""
 
     groups: I64
     offsets: I64
@@ -134,6 +157,7 @@ class _Work(NamedTuple):
     node: F64
     edge: F64
     weights: F64
+    labels: I32
     scores: F64
     mu: F64
     log_scale: F64
@@ -141,95 +165,171 @@ class _Work(NamedTuple):
     sums: F64
 
 
-@kernel
-def _padded_copy(M: F64) -> F64:
-    out = rows.aligned(M.shape[0], M.shape[1])
-    for a in range(M.shape[0]):
-        for b in range(M.shape[1]):
-            out[a, b] = M[a, b]
-    return out
-
-
 @parallel_kernel(lambda work: len(work.groups) - 1)
-def _in_probability_space(begin: int, end: int, work: _Work) -> None:
-    """Marginals of live transitions into scores, sums of all others into sums; status."""
-    groups, offsets, shared, live, node, _, weights, scores, mu, log_scale, status, sums = work
-    E, ET = _padded_copy(shared.E), _padded_copy(shared.ET)
-    transitions = Transitions(E, ET, shared.top, shared.span, shared.zeros)
-    L, P = E.shape
-    cells, width = live_of(live.left, live.right, E, scores), live.left.shape[0]
+def _infer(begin: int, end: int, work: _Work) -> None:
+    """Marginals of live transitions into scores, sums of all into sums; status."""
+    groups, offsets, live, scores = work.groups, work.offsets, work.live, work.scores
+    transitions = own_copies(work.transitions)
+    cells = live_of(live.left, live.right, transitions.E, scores)
     longest = 0
     for i in range(groups[begin], groups[end]):
         longest = max(longest, offsets[i + 1] - offsets[i])
-    x, alpha = rows.aligned(longest, P), rows.aligned(longest, P)
-    beta, own = rows.aligned(longest, P), rows.aligned(L, P)
+    space = scratch_for(longest, transitions.E.shape[1])
+    sums = edge_sums(transitions.E, cells)
     for g in range(begin, end):
-        for a in range(L):
-            for b in range(P):
-                own[a, b] = 0.0
         for i in range(groups[g], groups[g + 1]):
             lo, hi = offsets[i], offsets[i + 1]
-            scratch = ChainScratch(x[: hi - lo], alpha[: hi - lo], beta[: hi - lo])
-            by_position = part_of(cells, lo, hi)
-            status[i] = shared_sentence(
-                node[lo:hi],
+            mu, own = work.mu[lo:hi], with_scores(cells, scores[lo:hi])
+            work.status[i] = infer_sentence(
+                work.node[lo:hi],
+                work.edge,
                 transitions,
-                by_position,
-                scratch,
-                mu[lo:hi],
-                log_scale[lo:hi],
                 own,
-                weights[i],
+                live.column,
+                space,
+                work.weights[i],
+                mu,
+                work.log_scale[lo:hi],
+                sums,
             )
-            if status[i] != REDO:
-                for t in range(lo, hi):
-                    for k in range(0 if t == lo else width, scores.shape[1]):
-                        scores[t, k] = 0.0
-        for a in range(L):
-            for b in range(L):
-                sums[g, a, b] = own[a, b] * shared.E[a, b]
-
-
-@parallel_kernel(lambda work: len(work.groups) - 1)
-def _again(begin: int, end: int, work: _Work) -> None:
-    """Do the sentences of status REDO in log space."""
-    groups, offsets, _, live, node, edge, weights, scores, mu, log_scale, status, sums = work
-    L = node.shape[1]
-    for g in range(begin, end):
-        for i in range(groups[g], groups[g + 1]):
-            if status[i] == REDO:
-                lo, hi = offsets[i], offsets[i + 1]
-                full, xi = np.empty((hi - lo, L, L)), np.zeros((hi - lo, L, L))
-                for t in range(hi - lo):
-                    for a in range(L):
-                        for b in range(L):
-                            k = live.column[a, b]
-                            own = scores[lo + t, k] if k >= 0 and t > 0 else 0.0
-                            full[t, a, b] = edge[0, a, b] + own
-                status[i] = log_space_sentence(node[lo:hi], full, mu[lo:hi], log_scale[lo:hi], xi)
-                for t in range(hi - lo):
-                    rows.scale(mu[lo + t], weights[i])
-                    for k in range(scores.shape[1]):
-                        scores[lo + t, k] = 0.0
-                    if t > 0:
-                        for a in range(L):
-                            for b in range(L):
-                                value, k = weights[i] * xi[t, a, b], live.column[a, b]
-                                sums[g, a, b] += value
-                                if k >= 0:
-                                    scores[lo + t, k] = value
+            labels = work.labels[lo:hi]  # none, if there are none
+            subtract_path(labels, live.column, work.weights[i], mu, scores[lo:hi], sums.out)
+        add_up(sums, work.transitions.E, live, work.sums[g])
 
 
 @kernel
-def add_path(
-    offsets: I64, labels: I32, column: I32, weights: F64 | None, scores: F64, out: F64 | None
+def own_copies(transitions: Transitions) -> Transitions:
+    """Return transitions whose matrices a thread may write to."""
+    L, P = transitions.E.shape
+    E, ET = rows.aligned(L, P), rows.aligned(L, P)
+    for a in range(L):
+        for b in range(P):
+            E[a, b], ET[a, b] = transitions.E[a, b], transitions.ET[a, b]
+    return Transitions(E, ET, transitions.top, transitions.span, transitions.zeros)
+
+
+@kernel
+def scratch_for(longest: int, P: int) -> ChainScratch:
+    """Return arrays for a sentence of up to so many tokens."""
+    return ChainScratch(
+        rows.aligned(longest, P), rows.aligned(longest, P), rows.aligned(longest, P)
+    )
+
+
+@kernel
+def edge_sums(E: F64, cells: Live) -> EdgeSums:
+    """Return sums of no sentence. E: float64[L, P]."""
+    L, P = E.shape
+    return EdgeSums(rows.aligned(L, P), np.zeros(cells.base.shape[0]), np.zeros((L, L)))
+
+
+@kernel
+def infer_sentence(
+    node: F64,
+    edge: F64,
+    transitions: Transitions,
+    cells: Live,
+    column: I32,
+    space: ChainScratch,
+    weight: float,
+    mu: F64,
+    log_scale: F64,
+    sums: EdgeSums,
+) -> int:
+    """Marginals times weight into mu float64[T, L], the scores by position and sums; the status.
+
+    space: of T tokens or more; transitions: a copy for this thread; other arrays as in
+    `shared_sentence`. Scores of first tokens and beyond the live transitions become 0.
+    """
+    T, width, scores = node.shape[0], cells.base.shape[0], cells.by_position
+    own = ChainScratch(space.x[:T], space.alpha[:T], space.beta[:T])
+    status = shared_sentence(node, transitions, cells, own, mu, log_scale, sums.shared, weight)
+    if status == REDO:
+        return _in_log_space(node, edge, scores, column, weight, mu, log_scale, sums.out)
+    for t in range(T):
+        for k in range(0 if t == 0 else width, scores.shape[1]):
+            scores[t, k] = 0.0
+        for k in range(width):
+            sums.live[k] += scores[t, k]
+    return status
+
+
+@kernel
+def _in_log_space(
+    node: F64,
+    edge: F64,
+    scores: F64,
+    column: I32,
+    weight: float,
+    mu: F64,
+    log_scale: F64,
+    out: F64,
+) -> int:
+    """`infer_sentence` in log space; out float64[L, L] += the edge marginals times weight."""
+    T, L = node.shape
+    full, xi = np.empty((T, L, L)), np.zeros((T, L, L))
+    for t in range(T):
+        for a in range(L):
+            for b in range(L):
+                k = column[a, b]
+                full[t, a, b] = edge[0, a, b] + (scores[t, k] if k >= 0 and t > 0 else 0.0)
+    status = log_space_sentence(node, full, mu, log_scale, xi)
+    for t in range(T):
+        rows.scale(mu[t], weight)
+        for k in range(scores.shape[1]):
+            scores[t, k] = 0.0
+        if t > 0:
+            for a in range(L):
+                for b in range(L):
+                    value, k = weight * xi[t, a, b], column[a, b]
+                    out[a, b] += value
+                    if k >= 0:
+                        scores[t, k] = value
+    return status
+
+
+@kernel
+def add_up(sums: EdgeSums, E: F64, live: LiveTransitions, out: F64) -> None:
+    """out float64[L, L] = the sums, which become those of no sentence. E: as it is shared."""
+    L, P = sums.shared.shape
+    for k in range(sums.live.shape[0]):
+        a, b = live.left[k], live.right[k]
+        sums.shared[a, b] = 0.0
+        sums.out[a, b] += sums.live[k]
+        sums.live[k] = 0.0
+    for a in range(L):
+        for b in range(L):
+            out[a, b] = sums.out[a, b] + sums.shared[a, b] * E[a, b]
+            sums.out[a, b] = 0.0
+        for b in range(P):
+            sums.shared[a, b] = 0.0
+
+
+@kernel
+def subtract_path(
+    labels: I32, column: I32, weight: float, mu: F64, scores: F64, total: F64
 ) -> None:
-    """Scores along the labels into out float64[n]; or the weights of the sentences into scores."""
+    """Subtract weight along the labels int32[T]: from mu, scores and total float64[L, L]."""
+    for t in range(labels.shape[0]):
+        mu[t, labels[t]] -= weight
+        if t > 0:
+            a, b = labels[t - 1], labels[t]
+            total[a, b] -= weight
+            if column[a, b] >= 0:
+                scores[t, column[a, b]] -= weight
+
+
+@kernel
+def add_scores(labels: I32, column: I32, scores: F64, out: F64) -> None:
+    """Add the scores by position along the labels of a sentence, int32[T], to out float64[T]."""
+    for t in range(1, labels.shape[0]):
+        k = column[labels[t - 1], labels[t]]
+        if k >= 0:
+            out[t] += scores[t, k]
+
+
+@kernel
+def _add_scores(offsets: I64, labels: I32, column: I32, scores: F64, out: F64) -> None:
     for i in range(offsets.shape[0] - 1):
-        for n in range(offsets[i] + 1, offsets[i + 1]):
-            k = column[labels[n - 1], labels[n]]
-            if k >= 0:
-                if out is not None:  # decided when this is compiled
-                    out[n] += scores[n, k]
-                if weights is not None:
-                    scores[n, k] += weights[i]
+        lo, hi = offsets[i], offsets[i + 1]
+        add_scores(labels[lo:hi], column, scores[lo:hi], out[lo:hi])

@@ -88,12 +88,18 @@ def live_of(left: I32, right: I32, E: F64, by_position: F64) -> Live:
 
 
 @kernel
+def with_scores(live: Live, by_position: F64) -> Live:
+    """Return the same transitions with other scores."""
+    left, right, cell, turned, base, _ = live
+    return Live(left, right, cell, turned, base, by_position)
+
+
+@kernel
 def part_of(live: Live | None, lo: int, hi: int) -> Live | None:
     """Return the same transitions, with the scores of the positions lo to hi."""
     if live is None:  # decided when this is compiled, as below
         return None
-    left, right, cell, turned, base, by_position = live
-    return Live(left, right, cell, turned, base, by_position[lo:hi])
+    return with_scores(live, live.by_position[lo:hi])
 
 
 @kernel

@@ -78,6 +78,15 @@ class SecondOrderPotentials(BatchPotentials):
         edge = out.edge if varying else triples.pairs()
         return BatchPosterior(self.batch, log_scale, out.node, edge, triples)
 
+    def log_likelihood(self, labels: I32, weights: F64 | None = None) -> tuple[F64, BatchPosterior]:
+        """Return log p of the labels and its derivatives, as `BatchPotentials`."""
+        value, slopes = super().log_likelihood(labels, weights)
+        ones = np.ones(len(self.batch.offsets) - 1)
+        if slopes.triples is not None:
+            own = ones if weights is None else weights
+            add_label_triples(labels, self.batch.offsets, own, slopes.triples)
+        return value, slopes
+
     def _shared(
         self, sentences: SentenceGroups, log_scale: F64, out: BatchMarginals, status: I8
     ) -> None:

@@ -86,21 +86,15 @@ def prefetch_list(item: I32, e: int, lists: F64) -> None:
     lanes.prefetch(lists, item[min(e, item.shape[0] - 1)])
 
 
-@parallel_kernel(lambda entries, lo, *others: _blocks(lo, len(others[-1])))
-def node_scores(
-    begin: int, end: int, entries: TokenSums, lo: int, table: F64, lists: F64, sums: F64, out: F64
-) -> None:
-    """out[n, :] = sum of the weights of the attributes of token lo + n.
-
-    entries: with lists spelled out; table float64[D, L] dense rows; lists float64[K];
-    out float64[n, L].
-    """
+@kernel
+def sum_nodes(entries: TokenSums, lo: int, table: F64, lists: F64, sums: F64, out: F64) -> None:
+    """`node_scores` in one thread."""
     bundle, _, row_border, row, list_border, item, cell, shares = entries
     N, G = bundle.shape
     L = out.shape[1]
     flat, bundles = out.reshape(out.shape[0] * L), bundle.reshape(N * G)
     final_bundle, final_row = len(bundles) - 1, len(row) - 1
-    for c in range(lo // BLOCK + begin, lo // BLOCK + end):
+    for c in range(lo // BLOCK, (lo + len(out) + BLOCK - 1) // BLOCK):
         first, last = max(lo, c * BLOCK), min(lo + len(out), (c + 1) * BLOCK)
         for n in range(first, last):
             b, e = row_border[n * shares] + ZERO, row_border[(n + 1) * shares] + ZERO
@@ -129,36 +123,58 @@ def node_scores(
                 flat[np.uint64(at + cell[e])] += lists[np.uint64(item[e])]
 
 
-@parallel_kernel(lambda entries, *_: entries.shares)
-def node_gradient(
-    begin: int, end: int, entries: TokenSums, lo: int, slope: F64, table: F64, lists: F64, sums: F64
+@parallel_kernel(lambda entries, lo, *others: _blocks(lo, len(others[-1])))
+def node_scores(
+    begin: int, end: int, entries: TokenSums, lo: int, table: F64, lists: F64, sums: F64, out: F64
 ) -> None:
-    """Transpose of `node_scores`: add slope float64[n, L] to the weights of each token."""
+    """out[n, :] = sum of the weights of the attributes of token lo + n.
+
+    entries: with lists spelled out; table float64[D, L] dense rows; lists float64[K];
+    out float64[n, L].
+    """
+    first = max(lo, (lo // BLOCK + begin) * BLOCK)
+    last = min(lo + len(out), (lo // BLOCK + end) * BLOCK)
+    sum_nodes(entries, first, table, lists, sums, out[first - lo : last - lo])
+
+
+@kernel
+def add_nodes(
+    entries: TokenSums, g: int, lo: int, slope: F64, table: F64, lists: F64, sums: F64
+) -> None:
+    """`node_gradient` for share g."""
     bundle, cut, row_border, row, list_border, item, cell, shares = entries
     N, G = bundle.shape
     L = slope.shape[1]
     flat, bundles = slope.reshape(slope.shape[0] * L), bundle.reshape(N * G)
     final_bundle, final_row = len(bundles) - 1, len(row) - 1
+    for c in range(lo // BLOCK, (lo + len(slope) + BLOCK - 1) // BLOCK):
+        first, last = max(lo, c * BLOCK), min(lo + len(slope), (c + 1) * BLOCK)
+        for n in range(first, last):
+            b, e = row_border[n * shares + g] + ZERO, row_border[n * shares + g + 1] + ZERO
+            for k in range(0, L, rows.WIDE):
+                left, right = lanes.first(L - k), lanes.first(L - k - lanes.WIDTH)
+                i = (n - lo) * L + k
+                s0 = lanes.load_first(flat, i, left, 0.0)
+                s1 = lanes.load_first(flat, i + lanes.WIDTH, right, 0.0)
+                for j in range(n * G + cut[g], n * G + cut[g + 1]):
+                    fetch_row(bundles[min(j + ROWS_AHEAD, final_bundle)] * L + k, sums)
+                    add_to_row(bundles[j] * L + k, left, right, s0, s1, sums)
+                for j in range(b, e):
+                    fetch_row(row[min(j + ROWS_AHEAD, final_row)] * L + k, table)
+                    add_to_row(row[j] * L + k, left, right, s0, s1, table)
+        at = (c * BLOCK - lo) * L
+        for e in range(list_border[g * N + first], list_border[g * N + last]):
+            prefetch_list(item, e + ITEMS_AHEAD, lists)
+            lists[np.uint64(item[e])] += flat[np.uint64(at + cell[e])]
+
+
+@parallel_kernel(lambda entries, *_: entries.shares)
+def node_gradient(
+    begin: int, end: int, entries: TokenSums, lo: int, slope: F64, table: F64, lists: F64, sums: F64
+) -> None:
+    """Transpose of `node_scores`: add slope float64[n, L] to the weights of each token."""
     for g in range(begin, end):
-        for c in range(lo // BLOCK, (lo + len(slope) - 1) // BLOCK + 1):
-            first, last = max(lo, c * BLOCK), min(lo + len(slope), (c + 1) * BLOCK)
-            for n in range(first, last):
-                b, e = row_border[n * shares + g] + ZERO, row_border[n * shares + g + 1] + ZERO
-                for k in range(0, L, rows.WIDE):
-                    left, right = lanes.first(L - k), lanes.first(L - k - lanes.WIDTH)
-                    i = (n - lo) * L + k
-                    s0 = lanes.load_first(flat, i, left, 0.0)
-                    s1 = lanes.load_first(flat, i + lanes.WIDTH, right, 0.0)
-                    for j in range(n * G + cut[g], n * G + cut[g + 1]):
-                        fetch_row(bundles[min(j + ROWS_AHEAD, final_bundle)] * L + k, sums)
-                        add_to_row(bundles[j] * L + k, left, right, s0, s1, sums)
-                    for j in range(b, e):
-                        fetch_row(row[min(j + ROWS_AHEAD, final_row)] * L + k, table)
-                        add_to_row(row[j] * L + k, left, right, s0, s1, table)
-            at = (c * BLOCK - lo) * L
-            for e in range(list_border[g * N + first], list_border[g * N + last]):
-                prefetch_list(item, e + ITEMS_AHEAD, lists)
-                lists[np.uint64(item[e])] += flat[np.uint64(at + cell[e])]
+        add_nodes(entries, g, lo, slope, table, lists, sums)
 
 
 class EdgeTokens(NamedTuple):
@@ -186,7 +202,7 @@ def _columns(first: Bool, n: int, weights: EdgeWeights) -> tuple[int, int]:
 
 
 @kernel
-def _sum_edges(tokens: EdgeTokens, begin: int, end: int, out: F64) -> None:
+def sum_edges(tokens: EdgeTokens, begin: int, end: int, out: F64) -> None:
     """out float64[n, K]: a row for each of the tokens lo + begin to lo + end."""
     entries, lo, first, weights, sums = tokens
     bundle, _, row_border, row, list_border, item, size, shares = entries
@@ -208,8 +224,8 @@ def _sum_edges(tokens: EdgeTokens, begin: int, end: int, out: F64) -> None:
 
 
 @kernel
-def _add_edges(tokens: EdgeTokens, begin: int, end: int, share: int, slope: F64) -> None:
-    """Transpose of `_sum_edges` for one share: slope float64[n, K] has a row for each token."""
+def add_edges(tokens: EdgeTokens, begin: int, end: int, share: int, slope: F64) -> None:
+    """Transpose of `sum_edges` for one share: slope float64[n, K] has a row for each token."""
     entries, lo, first, gradient, sums = tokens
     bundle, cut, row_border, row, list_border, item, size, shares = entries
     column, table, lists = gradient.list_column, gradient.table, gradient.lists
@@ -234,14 +250,14 @@ def _add_edges(tokens: EdgeTokens, begin: int, end: int, share: int, slope: F64)
 def edge_sums(begin: int, end: int, members: EdgeTokens, out: F64) -> None:
     """out float64[B, K]: sums of the bundles of edge attributes."""
     for n in range(begin * EDGE_CHUNK, min(len(out), end * EDGE_CHUNK), EDGE_CHUNK):
-        _sum_edges(members, n, min(len(out), n + EDGE_CHUNK), out[n:])
+        sum_edges(members, n, min(len(out), n + EDGE_CHUNK), out[n:])
 
 
 @parallel_kernel(lambda members, _: members.entries.shares)
 def spread_edge_sums(begin: int, end: int, members: EdgeTokens, sums: F64) -> None:
     """Transpose of `edge_sums`: sums float64[B, K] of slopes."""
     for share in range(begin, end):
-        _add_edges(members, 0, len(sums), share, sums)
+        add_edges(members, 0, len(sums), share, sums)
 
 
 @parallel_kernel(lambda tokens, *_: chunks(len(tokens.first), EDGE_CHUNK))
@@ -256,7 +272,7 @@ def edge_scores(begin: int, end: int, tokens: EdgeTokens, w: F64, node: F64, edg
     own = np.empty((EDGE_CHUNK, K))
     for c in range(begin, end):
         chunk, stop = c * EDGE_CHUNK, min(N, (c + 1) * EDGE_CHUNK)
-        _sum_edges(tokens, chunk, stop, own)
+        sum_edges(tokens, chunk, stop, own)
         for n in range(chunk, stop):
             scores = own[n - chunk]
             for a in range(L):
@@ -289,7 +305,7 @@ def edge_gradient(
                     own[k] = 0.0 if first[n] else source[np.uint64(transitions[k])]
                 for k in range(inner, K):
                     own[k] = node_slope[n, transitions[k] - L * L] if first[n] else 0.0
-            _add_edges(tokens, chunk, stop, share, slope)
+            add_edges(tokens, chunk, stop, share, slope)
 
 
 @parallel_kernel(lambda tokens, *_: chunks(len(tokens.first), EDGE_CHUNK))
@@ -301,7 +317,7 @@ def live_scores(begin: int, end: int, tokens: EdgeTokens, node: F64, out: F64) -
     N, L = node.shape
     K = transitions.shape[0]
     for n in range(begin * EDGE_CHUNK, min(N, end * EDGE_CHUNK), EDGE_CHUNK):
-        _sum_edges(tokens, n, min(N, n + EDGE_CHUNK), out[n : min(N, n + EDGE_CHUNK)])
+        sum_edges(tokens, n, min(N, n + EDGE_CHUNK), out[n : min(N, n + EDGE_CHUNK)])
     for n in range(begin * EDGE_CHUNK, min(N, end * EDGE_CHUNK)):
         if first[n]:
             for k in range(inner, K):
@@ -319,7 +335,7 @@ def live_gradient(begin: int, end: int, tokens: EdgeTokens, slope: F64) -> None:
     N = slope.shape[0]
     for share in range(begin, end):
         for n in range(0, N, EDGE_CHUNK):
-            _add_edges(tokens, n, min(N, n + EDGE_CHUNK), share, slope[n : min(N, n + EDGE_CHUNK)])
+            add_edges(tokens, n, min(N, n + EDGE_CHUNK), share, slope[n : min(N, n + EDGE_CHUNK)])
 
 
 @kernel
