@@ -127,6 +127,7 @@ class ChainCRF(SequenceModel):
         start = dual.DualPoint(deduplication.merge(self.weights), -np.inf, 0)
         if nonnegative is None and zero is None and not l1 and not self.weights.any():
             start = dual.start(objective, options) or start
+            objective.settled = start.settled
         optimum = lbfgs.minimize(
             objective.scaled_loss,
             start.weights,

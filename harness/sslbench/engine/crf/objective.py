@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
@@ -193,6 +193,7 @@ class Objective:
         does with the counts of its E-step.
     tags: the tag of each label, if tags have weights beside those of labels (`BackOff`).
     zero: indices of weights that stay 0; their derivative is 0.
+    settled: the first evaluation is likely the last one: bundles are made for a second one.
     """
 
     layout: Layout
@@ -203,6 +204,7 @@ class Objective:
     expected_counts: F64 | None = None
     tags: Sequence[str] | None = None
     zero: I64 | None = None
+    settled: bool = False
     evaluations: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -219,8 +221,10 @@ class Objective:
     def value_and_gradient(self, weights: F64, gradient: F64) -> float:
         """Return F(weights); gradient float64[n] is overwritten with its derivative."""
         self.evaluations += 1
-        accumulator = WeightTables.gradient(self.layout, gradient)
-        values = evaluate_terms(self.layout, weights, self.parts, self.transition_mask, accumulator)
+        accumulator, parts = WeightTables.gradient(self.layout, gradient), self.parts
+        if self.settled and self.evaluations == 1:
+            parts = [(replace(data, reused=False), term) for data, term in parts]
+        values = evaluate_terms(self.layout, weights, parts, self.transition_mask, accumulator)
         accumulator.pack(gradient)
         prior = subtract_prior(1.0 / self.sigma2, self.weight_copies, weights, gradient)
         value = math.fsum(chain.from_iterable(values)) - prior

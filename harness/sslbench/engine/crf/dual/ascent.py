@@ -36,7 +36,7 @@ from sslbench.engine.crf.terms import HardLabels
 from sslbench.engine.crf.weights.layout import Layout
 from sslbench.engine.crf.weights.occurrences import Occurrences
 from sslbench.engine.crf.weights.rowtable import RowTable
-from sslbench.engine.types import F64, I32
+from sslbench.engine.types import F64, I32, I64
 
 #: least tokens of a block: blocks of one sentence need fewer passes, but more time and memory for
 #: their transitions
@@ -63,11 +63,15 @@ SLOWEST, WINDOW = 0.65, 8
 
 
 class DualPoint(NamedTuple):
-    """Flat weights, a lower bound of the loss -F, and how many passes it took."""
+    """Flat weights, a lower bound of the loss -F, and how many passes it took.
+
+    settled: they are likely to be good enough.
+    """
 
     weights: F64
     bound: float
     passes: int
+    settled: bool = False
 
 
 def suits(objective: Objective, options: Options) -> bool:
@@ -118,7 +122,8 @@ def maximize(objective: Objective, tolerance: float, limit: int) -> DualPoint | 
         if gaps[-1] <= tolerance or slow:
             break
         peak = 0.0
-    return DualPoint(ascent.flat_weights(), ascent.value, len(gaps) - 1)
+    settled = gaps[-1] <= tolerance
+    return DualPoint(ascent.flat_weights(), ascent.value, len(gaps) - 1, settled)
 
 
 @dataclass
@@ -151,7 +156,9 @@ class Ascent:
             np.zeros((L + 1, L)), np.zeros(L), objective.sigma2, layout.use_start, layout.use_stop
         )
         live = _live(objective, data, labels) if data.varying and len(layout.transitions) else None
-        return cls(layout, text, states, transitions, live, _variables(cut, labels, L))
+        return cls(
+            layout, text, states, transitions, live, _variables(cut, data.offsets, labels, L)
+        )
 
     def one_pass(self, number: int, peak: float) -> int:
         """Visit all blocks in the random order of this pass; return a status as in `scaled`.
@@ -194,12 +201,14 @@ def _text(objective: Objective, data: EncodedCorpus, cut: list[Batch], labels: I
     return DualText(sentence, data.offsets, labels, forced, forbidden, limited)
 
 
-def _variables(cut: list[Batch], labels: I32, L: int) -> DualVariables:
-    mu, xi = np.zeros((len(labels), L), np.float32), np.zeros((len(cut), L, L))
+def _variables(cut: list[Batch], offsets: I64, labels: I32, L: int) -> DualVariables:
+    mu, first = np.zeros((len(labels), L), np.float32), np.zeros(len(labels), np.bool_)
     mu[np.arange(len(labels)), labels] = 1.0
-    for counts, batch in zip(xi, cut, strict=True):
-        at = batch.lo + np.flatnonzero(~batch.first)
-        np.add.at(counts, (labels[at - 1], labels[at]), 1.0)
+    first[offsets[:-1]] = True
+    block = np.repeat(np.arange(len(cut)), [batch.n_tokens for batch in cut])
+    at = np.flatnonzero(~first)
+    cell = (block[at] * L + labels[at - 1]) * L + labels[at]
+    xi = np.bincount(cell, minlength=len(cut) * L * L).astype(np.float64).reshape(-1, L, L)
     steps = np.full(len(cut), FIRST_STEP)
     return DualVariables(np.zeros_like(mu), mu, np.zeros_like(xi), xi, np.zeros(len(cut)), steps)
 
