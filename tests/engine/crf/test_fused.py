@@ -1,4 +1,4 @@
-"""Texts with transitions by position, in groups of sentences, against batches of matrices."""
+"""Texts with transitions by position, a few sentences at a time, against batches of matrices."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from sslbench.engine.crf import (
     Objective,
     Term,
     encoded_corpus,
+    fused,
 )
 from sslbench.engine.crf.encoded_corpus import EncodedCorpus
 from sslbench.engine.crf.first_order.live import LivePotentials
@@ -44,15 +45,11 @@ class LabelsByMatrices(HardLabels):
     live: ClassVar[bool] = False
 
 
-class PartitionByMatrices(LogPartition):
-    live: ClassVar[bool] = False
-
-
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short texts have bundles, several groups and several batches of them."""
+    """Short texts have bundles, and several batches of several steps."""
     monkeypatch.setattr(bundles, "FEWEST_TOKENS", 0)
-    monkeypatch.setattr(encoded_corpus, "GROUP_TOKENS", 40)
+    monkeypatch.setattr(fused, "STEP_TOKENS", 40)
     monkeypatch.setattr(encoded_corpus, "LIVE_BATCH", 150)
 
 
@@ -89,16 +86,12 @@ def test_the_same_with_a_matrix_for_each_position(scale: float, masked: bool, re
     crf, corpus, codes = problem(scale)
     data = replace(crf.encode(corpus), reused=reused)
     assert data.live is not None
-    assert len(data.live_groups) > 2 * len(data.group_batches) > 6
+    assert len(data.live_batches) > 2
     weights = np.random.default_rng(1).uniform(0, 2, corpus.n_sentences)
     weights[::5] = 0.0
     mask = allowed(codes, corpus, len(crf.labels)) if masked else None
-    pairs: list[tuple[Term, Term]] = [
-        (HardLabels(codes), LabelsByMatrices(codes)),
-        (HardLabels(codes, weights), LabelsByMatrices(codes, weights)),
-        (LogPartition(0.7), PartitionByMatrices(0.7)),
-    ]
-    for term, plain in pairs:
+    for given in ((codes,), (codes, weights)):
+        term, plain = HardLabels(*given), LabelsByMatrices(*given)
         value, gradient = value_and_gradient(crf, data, term, mask)
         wanted, other = value_and_gradient(crf, data, plain, mask)
         assert value == pytest.approx(wanted, rel=1e-11)
@@ -114,6 +107,17 @@ def test_the_same_bits_for_any_number_of_threads() -> None:
             value, gradient = value_and_gradient(crf, data, HardLabels(codes), None)
         found.append((value, gradient.tobytes()))
     assert len(set(found)) == 1
+
+
+def test_the_same_bits_as_with_the_potentials_of_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records need not be made again."""
+    crf, corpus, codes = problem()
+    data = replace(crf.encode(corpus), reused=True)
+    found = value_and_gradient(crf, data, HardLabels(codes), None)
+    monkeypatch.setattr(EncodedCorpus, "plain", False)
+    value, gradient = value_and_gradient(crf, data, HardLabels(codes), None)
+    assert found[0] == value
+    np.testing.assert_array_equal(found[1], gradient)
 
 
 def test_terms_on_potentials_are_left_to_other_texts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,9 @@ import numpy as np
 from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F64, I32, I64, Bool
 
+#: sentences whose edge marginals are added up together
+GROUP_SENTENCES = 8
+
 
 class Attributes(Protocol):
     """Attributes of a corpus of N tokens, as a featurizer encodes them; -1 = none in that slot."""
@@ -86,7 +89,7 @@ class Batch:
         """Sum over groups of eight sentences, in order of length, of the tokens of the longest."""
         return int(np.diff(self.offsets)[self.longest_first[::8]].sum())
 
-    def groups(self, sentences_per_group: int = 8) -> I64:
+    def groups(self, sentences_per_group: int = GROUP_SENTENCES) -> I64:
         """Return int64[G + 1]: the borders of sentence ranges that one thread handles at a time.
 
         They do not depend on the number of threads, nor do the sums over them.

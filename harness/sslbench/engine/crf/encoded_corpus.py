@@ -24,8 +24,6 @@ SHARED_BATCH, VARYING_BATCH = 4096, 256
 VARYING_CELLS = 1 << 17
 #: most tokens per batch of `LivePotentials`, and most of their scores by position (2 MB)
 LIVE_BATCH, LIVE_CELLS = 4096, 1 << 18
-#: most tokens of a group in `fused`, and most of their scores by position (256 KB)
-GROUP_TOKENS, GROUP_CELLS = 256, 1 << 15
 
 
 @dataclass(frozen=True)
@@ -155,22 +153,8 @@ class EncodedCorpus:
     @lazy
     def live_batches(self) -> list[Batch]:
         """Batches of `LivePotentials`."""
-        return list(batches(self.offsets, self._live_tokens(LIVE_BATCH, LIVE_CELLS)))
-
-    @lazy
-    def live_groups(self) -> I64:
-        """int64[G + 1]: borders of the groups of sentences in `fused`, for any threads."""
-        groups = batches(self.offsets, self._live_tokens(GROUP_TOKENS, GROUP_CELLS))
-        return np.array([0, *(group.sentence_hi for group in groups)], np.int64)
-
-    @lazy
-    def group_batches(self) -> list[Batch]:
-        """Batches of these groups in place of sentences."""
-        begins = self.offsets[self.live_groups]
-        return list(batches(begins, self._live_tokens(LIVE_BATCH, LIVE_CELLS)))
-
-    def _live_tokens(self, most: int, cells: int) -> int:
-        return max(1, min(most, cells // max(1, len(self.layout.transitions))))
+        tokens = LIVE_CELLS // max(1, len(self.layout.transitions))
+        return list(batches(self.offsets, max(1, min(LIVE_BATCH, tokens))))
 
     @lazy
     def lengths(self) -> F64:

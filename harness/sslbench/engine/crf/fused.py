@@ -1,11 +1,11 @@
 """Labeled text with transitions by position: value and gradient, a few sentences at a time.
 
 A token has hundreds of scores of transitions. Summed up, turned into marginals and added to the
-gradient for a group of sentences at a time, they stay in the cache; as arrays of a batch they would
-go through memory three times. With several threads, some infer groups of batches to come while one
-adds to the gradient: the same sums in the same order.
+gradient for a few sentences at a time, they stay in the cache; as arrays of a batch they would go
+through memory three times. With several threads, some infer batches to come while one adds to the
+gradient: the same sums in the same order.
 
-What is computed is that of `HardLabels` or `LogPartition` on `LivePotentials`.
+What is computed is that of `HardLabels` on `LivePotentials`, to the last bit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sslbench.engine.checked import check_array
 from sslbench.engine.compilation.compiled import kernel
 from sslbench.engine.compilation.threads import in_order, number_of_threads
 from sslbench.engine.crf.bundle_sums import BundleSums
-from sslbench.engine.crf.data import Batch
+from sslbench.engine.crf.data import GROUP_SENTENCES, Batch
 from sslbench.engine.crf.encoded_corpus import EncodedCorpus
 from sslbench.engine.crf.first_order.batch import InfeasibleSentenceError
 from sslbench.engine.crf.first_order.live import (
@@ -27,11 +27,11 @@ from sslbench.engine.crf.first_order.live import (
     LiveTransitions,
     add_scores,
     add_up,
+    add_weight,
     edge_sums,
     infer_sentence,
     own_copies,
     scratch_for,
-    subtract_path,
 )
 from sslbench.engine.crf.first_order.scaled import (
     INFEASIBLE,
@@ -48,12 +48,15 @@ from sslbench.engine.crf.weights.scores import EDGE_CHUNK, EdgeTokens, EdgeWeigh
 from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.types import F64, I8, I32, I64, Bool
 
+#: tokens of a step and their scores by position (256 KB): no fewer, unless the batch ends
+STEP_TOKENS, STEP_CELLS = 256, 1 << 15
+
 
 class Text(NamedTuple):
     """N tokens in S sentences.
 
-    nodes, edges: what tokens add up; first: bool[N]; offsets: int64[S + 1]; labels: int32[N], or
-    empty; factors: float64[S] of log p(labels), or of -log Z if there are no labels.
+    nodes, edges: what tokens add up; first: bool[N]; offsets: int64[S + 1]; labels: int32[N];
+    weights: float64[S] of log p(labels).
     """
 
     nodes: TokenSums
@@ -61,7 +64,7 @@ class Text(NamedTuple):
     first: Bool
     offsets: I64
     labels: I32
-    factors: F64
+    weights: F64
 
 
 class Weights(NamedTuple):
@@ -94,31 +97,38 @@ class Potentials(NamedTuple):
     live: LiveTransitions
 
 
-class Slopes(NamedTuple):
-    """Derivatives of consecutive sentences, the first of which begins at token `begin`.
+class Values(NamedTuple):
+    """log_p: float64[N], sums to log p(labels) of each sentence; status: int8[S] as in `scaled`."""
 
-    node: float64[n, L]; live: float64[n, K]; pairs: float64[G, L, L], sums of groups, the first of
-    which is `group`. values: float64[S] and status: int8[S] of all sentences of the text.
-    """
-
-    begin: int
-    group: int
-    node: F64
-    live: F64
-    pairs: F64
-    values: F64
+    log_p: F64
     status: I8
 
 
+class Slopes(NamedTuple):
+    """Derivatives of consecutive sentences: of a batch, or of the step of a batch.
+
+    node: float64[n, L]; live: float64[n, K]. Of the batch: pairs float64[L, L], and ends
+    float64[2, L] by the labels of first tokens and of last ones.
+    """
+
+    node: F64
+    live: F64
+    pairs: F64
+    ends: F64
+
+
 class Thread(NamedTuple):
-    """Arrays that only one thread uses; node: float64[n, L] of a group; log_p: float64[2, n]."""
+    """Arrays that only one thread uses; node: float64[n, L] scores of a step; log_scale:
+    float64[n]; total: float64[I], sums of live transitions.
+    """
 
     transitions: Transitions
     cells: Live
     space: ChainScratch
     sums: EdgeSums
     node: F64
-    log_p: F64
+    log_scale: F64
+    total: F64
 
 
 def log_likelihood(
@@ -130,127 +140,152 @@ def log_likelihood(
     gradient: WeightTables,
     slopes: BundleSums,
 ) -> F64:
-    """Return float64[S]: factors times log p(labels | x) of the sentences.
+    """Return float64[S]: weights times log p(labels | x) of the sentences.
 
     data: with live transitions, without dense columns, factor features and forced labels.
-    labeled: labels and factors as in `Text`. Adds the derivatives to gradient and slopes.
-    Raises InfeasibleSentenceError for a sentence without a possible labeling, or with one that is
+    labeled: int32[N] and float64[S]. Adds the derivatives to gradient and slopes.
+    Raises InfeasibleSentenceError for a sentence without a possible labeling, or whose labels are
     impossible.
     """
-    L, n = tables.layout.n_labels, len(data.offsets) - 1
+    L, S = tables.layout.n_labels, len(data.offsets) - 1
     assert data.live is not None
     data.check_layout(tables.layout)
     labels, factors = labeled
-    check_array(labels, "labels", np.int32, (data.n_tokens if len(labels) else 0,), (0, L))
-    check_array(factors, "factors of sentences", np.float64, (n,))
+    check_array(labels, "labels", np.int32, (data.n_tokens,), (0, L))
     text = Text(data.states.tokens, data.edges.tokens, data.first, data.offsets, labels, factors)
     w = tables.transitions
     if transition_mask is not None:
         w = np.where(transition_mask, w, -np.inf)
     edge = np.ascontiguousarray(w[None, :L])
     potentials = Potentials(edge, shifted_transitions(edge), data.live)
-    weights = Weights.of(tables, sums, w)
+    given = text, Weights.of(tables, sums, w), potentials
     out = Weights.of(gradient, slopes, gradient.transitions)
-    values, status = np.empty(n), np.empty(n, np.int8)
-    groups, K = data.live_groups, len(tables.edges.transitions)
+    values = Values(np.empty(data.n_tokens), np.empty(S, np.int8))
+    K = len(tables.edges.transitions)
+    step = max(1, min(STEP_TOKENS, STEP_CELLS // max(1, K)))
     if number_of_threads() == 1:
-        longest = int(np.diff(data.offsets[groups]).max(initial=0))
-        shape = np.empty((longest, L)), np.empty((longest, K)), np.empty((1, L, L))
-        own = Slopes(-1, -1, *shape, values, status)
-        _one_by_one(text, weights, potentials, groups, own, out)
+        rows = step + int(data.lengths.max(initial=0))
+        for batch in data.live_batches:
+            own = _slopes(rows, L, K)
+            _one_by_one(batch.sentence_lo, batch.sentence_hi, step, *given, values, own, out)
     else:
-        infer = partial(_infer_batch, text, weights, potentials, groups, values, status)
-        for own in in_order(infer, data.group_batches):
-            _spread(text, groups, own, out)
-    _check(status, values)
-    return values
+        infer = partial(_infer_batch, step, *given, values)
+        for batch, own in zip(data.live_batches, in_order(infer, data.live_batches), strict=True):
+            _spread(batch.sentence_lo, batch.sentence_hi, 0, text, own, out)
+            _spread_sums(own, out)
+    return _checked(values, data.offsets, factors)
+
+
+def _slopes(tokens: int, n_labels: int, columns: int) -> Slopes:
+    node, live = np.empty((tokens, n_labels)), np.empty((tokens, columns))
+    return Slopes(node, live, np.zeros((n_labels, n_labels)), np.zeros((2, n_labels)))
 
 
 def _infer_batch(
-    text: Text,
-    weights: Weights,
-    potentials: Potentials,
-    groups: I64,
-    values: F64,
-    status: I8,
-    batch: Batch,
+    step: int, text: Text, weights: Weights, potentials: Potentials, values: Values, batch: Batch
 ) -> Slopes:
-    """batch: of groups."""
-    L, K, n = weights.table.shape[1], len(weights.edges.transitions), batch.n_tokens
-    pairs = np.empty((batch.sentence_hi - batch.sentence_lo, L, L))
-    arrays = np.empty((n, L)), np.empty((n, K)), pairs
-    own = Slopes(batch.lo, batch.sentence_lo, *arrays, values, status)
-    _infer(text, weights, potentials, groups, own)
+    own = _slopes(batch.n_tokens, weights.table.shape[1], len(weights.edges.transitions))
+    first, last = batch.sentence_lo, batch.sentence_hi
+    _infer(first, last, step, text, weights, potentials, values, own)
     return own
 
 
-def _check(status: I8, values: F64) -> None:
+def _checked(values: Values, offsets: I64, weights: F64) -> F64:
+    status = values.status
     if (status == INFEASIBLE).any():
         i = int(np.argmax(status == INFEASIBLE))
         raise InfeasibleSentenceError(f"sentence {i}: no label sequence is possible")
-    if np.isneginf(values).any():
-        i = int(np.argmin(values))
+    log_p: F64 = np.add.reduceat(values.log_p, offsets[:-1])
+    found = np.multiply(weights, log_p, out=np.zeros_like(log_p), where=weights != 0)
+    if np.isneginf(found).any():
+        i = int(np.argmin(found))
         raise InfeasibleSentenceError(f"sentence {i}: its labels break the constraints")
+    return found
 
 
 @kernel
 def _one_by_one(
-    text: Text, weights: Weights, potentials: Potentials, groups: I64, own: Slopes, out: Weights
+    first: int,
+    last: int,
+    step: int,
+    text: Text,
+    weights: Weights,
+    potentials: Potentials,
+    values: Values,
+    own: Slopes,
+    out: Weights,
 ) -> None:
-    """Infer each group and add its slopes to the gradient; own: space for one group."""
+    """Infer each step of a batch and add its slopes to the gradient; own: space for one step."""
     thread = _thread(potentials, own.node.shape[0])
-    for g in range(groups.shape[0] - 1):
-        first, last = groups[g], groups[g + 1]
-        _infer_group(first, last, text, weights, potentials, thread, own, 0, own.pairs[0])
-        _spread_group(first, last, text, own, 0, own.pairs[0], out)
+    i = first
+    while i < last:
+        j = _end_of_step(i, last, step, text.offsets)
+        _infer_step(i, j, first, last, text, weights, potentials, thread, values, own, 0)
+        _spread(i, j, 0, text, own, out)
+        i = j
+    _close(first, last, text, potentials, thread, own)
+    _spread_sums(own, out)
 
 
 @kernel
-def _infer(text: Text, weights: Weights, potentials: Potentials, groups: I64, own: Slopes) -> None:
-    """Fill in the slopes of consecutive groups."""
-    begin, end, offsets, longest = own.group, own.group + own.pairs.shape[0], text.offsets, 0
-    for g in range(begin, end):
-        longest = max(longest, offsets[groups[g + 1]] - offsets[groups[g]])
-    thread = _thread(potentials, longest)
-    for g in range(begin, end):
-        first, last, pairs = groups[g], groups[g + 1], own.pairs[g - begin]
-        at = offsets[first] - own.begin
-        _infer_group(first, last, text, weights, potentials, thread, own, at, pairs)
+def _infer(
+    first: int,
+    last: int,
+    step: int,
+    text: Text,
+    weights: Weights,
+    potentials: Potentials,
+    values: Values,
+    own: Slopes,
+) -> None:
+    """Fill in the slopes of a batch: the sentences first to last."""
+    longest = 0
+    for i in range(first, last):
+        longest = max(longest, text.offsets[i + 1] - text.offsets[i])
+    thread = _thread(potentials, step + longest)
+    i = first
+    while i < last:
+        j, at = _end_of_step(i, last, step, text.offsets), text.offsets[i] - text.offsets[first]
+        _infer_step(i, j, first, last, text, weights, potentials, thread, values, own, at)
+        i = j
+    _close(first, last, text, potentials, thread, own)
 
 
 @kernel
-def _spread(text: Text, groups: I64, own: Slopes, out: Weights) -> None:
-    """Add slopes of consecutive groups to the gradient."""
-    for g in range(own.group, own.group + own.pairs.shape[0]):
-        first, last, pairs = groups[g], groups[g + 1], own.pairs[g - own.group]
-        _spread_group(first, last, text, own, text.offsets[first] - own.begin, pairs, out)
+def _end_of_step(i: int, last: int, step: int, offsets: I64) -> int:
+    j = i + 1
+    while j < last and offsets[j] - offsets[i] < step:
+        j += 1
+    return j
 
 
 @kernel
 def _thread(potentials: Potentials, longest: int) -> Thread:
-    """longest: tokens of a group."""
+    """longest: tokens of a step."""
     L, P = potentials.transitions.E.shape
-    transitions = own_copies(potentials.transitions)
-    cells = live_of(potentials.live.left, potentials.live.right, transitions.E, np.empty((0, 0)))
-    sums = edge_sums(transitions.E, cells)
-    node, log_p = np.empty((longest, L)), np.empty((2, longest))
-    return Thread(transitions, cells, scratch_for(longest, P), sums, node, log_p)
+    live, transitions = potentials.live, own_copies(potentials.transitions)
+    cells = live_of(live.left, live.right, transitions.E, np.empty((0, 0)))
+    space, sums = scratch_for(longest, P), edge_sums(transitions.E)
+    node, log_scale = np.empty((longest, L)), np.empty(longest)
+    return Thread(transitions, cells, space, sums, node, log_scale, np.zeros(cells.base.shape[0]))
 
 
 @kernel
-def _infer_group(
+def _infer_step(
+    i: int,
+    j: int,
     first: int,
     last: int,
     text: Text,
     weights: Weights,
     potentials: Potentials,
     thread: Thread,
+    values: Values,
     own: Slopes,
     at: int,
-    pairs: F64,
 ) -> None:
-    """Values and slopes of the sentences first to last, from row `at` on; and their pairs."""
-    begin, end = text.offsets[first], text.offsets[last]
+    """Values and slopes of the sentences i to j of a batch, from row `at` on."""
+    begin, end = text.offsets[i], text.offsets[j]
     node, live = thread.node[: end - begin], own.live[at : at + end - begin]
     scores.sum_nodes(text.nodes, begin, weights.table, weights.lists, weights.sums, node)
     tokens = EdgeTokens(text.edges, 0, text.first, weights.edges, weights.edge_sums)
@@ -258,8 +293,8 @@ def _infer_group(
         stop = min(end, n + EDGE_CHUNK)
         scores.sum_edges(tokens, n, stop, live[n - begin : stop - begin])
     transitions, inner, L = weights.edges.transitions, weights.edges.inner, node.shape[1]
-    for i in range(first, last):
-        lo, hi = text.offsets[i] - begin, text.offsets[i + 1] - begin
+    for s in range(i, j):
+        lo, hi = text.offsets[s] - begin, text.offsets[s + 1] - begin
         for b in range(L):
             node[lo, b] += weights.transitions[L, b]
             node[hi - 1, b] += weights.stop[b]
@@ -269,57 +304,65 @@ def _infer_group(
             for k in range(0 if t == lo else inner, live.shape[1]):
                 live[t, k] = 0.0
         mu = own.node[at + lo : at + hi]
-        _infer_sentence(i, text, potentials, thread, node[lo:hi], live[lo:hi], mu, own)
+        _infer_sentence(s, text, potentials, thread, node[lo:hi], live[lo:hi], mu, values)
+        for b in range(L):
+            own.ends[0, b] += mu[0, b]
+            own.ends[1, b] += mu[hi - lo - 1, b]
         for k in range(inner, live.shape[1]):  # slopes of the transitions from START
             live[lo, k] = mu[0, transitions[k] - L * L]
-    add_up(thread.sums, potentials.transitions.E, potentials.live, pairs)
+        if (s + 1 - first) % GROUP_SENTENCES == 0 or s + 1 == last:
+            add_up(thread.sums, potentials.transitions.E, own.pairs)
 
 
 @kernel
 def _infer_sentence(
-    i: int,
+    s: int,
     text: Text,
     potentials: Potentials,
     thread: Thread,
     node: F64,
     by_position: F64,
     mu: F64,
-    own: Slopes,
+    values: Values,
 ) -> None:
-    """Value and slopes of sentence i: of scores by position in their place, of nodes into mu."""
-    labels, factor = text.labels[text.offsets[i] : text.offsets[i + 1]], text.factors[i]
+    """Value and slopes of a sentence: of scores by position in their place, of nodes into mu."""
+    lo, hi, weight = text.offsets[s], text.offsets[s + 1], text.weights[s]
+    labels, log_p = text.labels[lo:hi], values.log_p[lo:hi]
     T, column, edge = node.shape[0], potentials.live.column, potentials.edge
-    log_p, log_scale = thread.log_p[0, :T], thread.log_p[1, :T]
-    for t in range(labels.shape[0]):
+    log_scale = thread.log_scale[:T]
+    for t in range(T):
         log_p[t] = node[t, labels[t]]
         if t > 0:
             log_p[t] += edge[0, labels[t - 1], labels[t]]
     add_scores(labels, column, by_position, log_p)
-    own.status[i] = infer_sentence(
-        node,
-        edge,
-        thread.transitions,
-        with_scores(thread.cells, by_position),
-        column,
-        thread.space,
-        -factor,
-        mu,
-        log_scale,
-        thread.sums,
-    )
-    subtract_path(labels, column, -factor, mu, by_position, thread.sums.out)
-    value = 0.0
+    cells = with_scores(thread.cells, by_position)
+    own = thread.transitions, cells, column, thread.space, -weight, mu, log_scale, thread.sums
+    values.status[s] = infer_sentence(node, edge, *own)
     for t in range(T):
-        value += (log_p[t] if labels.shape[0] > 0 else 0.0) - log_scale[t]
-    own.values[i] = factor * value if factor != 0.0 else 0.0
+        log_p[t] -= log_scale[t]
+        mu[t, labels[t]] += weight
+        for k in range(thread.total.shape[0]):
+            thread.total[k] += by_position[t, k]
+    add_weight(labels, weight, column, by_position)
 
 
 @kernel
-def _spread_group(
-    first: int, last: int, text: Text, own: Slopes, at: int, pairs: F64, out: Weights
+def _close(
+    first: int, last: int, text: Text, potentials: Potentials, thread: Thread, own: Slopes
 ) -> None:
-    """Add the slopes of the sentences first to last, from row `at` on, to the gradient."""
-    begin, end, L = text.offsets[first], text.offsets[last], own.node.shape[1]
+    """Complete the sums over all pairs of adjacent labels of a batch."""
+    live = potentials.live
+    for k in range(thread.total.shape[0]):
+        own.pairs[live.left[k], live.right[k]] = thread.total[k]
+    for s in range(first, last):
+        for n in range(text.offsets[s] + 1, text.offsets[s + 1]):
+            own.pairs[text.labels[n - 1], text.labels[n]] += text.weights[s]
+
+
+@kernel
+def _spread(i: int, j: int, at: int, text: Text, own: Slopes, out: Weights) -> None:
+    """Add the slopes of the sentences i to j, from row `at` on, to the gradient."""
+    begin, end = text.offsets[i], text.offsets[j]
     node, live = own.node[at : at + end - begin], own.live[at : at + end - begin]
     tokens = EdgeTokens(text.edges, 0, text.first, out.edges, out.edge_sums)
     for share in range(text.nodes.shares):
@@ -328,11 +371,14 @@ def _spread_group(
         for n in range(begin, end, EDGE_CHUNK):
             stop = min(end, n + EDGE_CHUNK)
             scores.add_edges(tokens, n, stop, share, live[n - begin : stop - begin])
-    for a in range(L):
-        for b in range(L):
-            out.transitions[a, b] += pairs[a, b]
-    for i in range(first, last):
-        lo, hi = text.offsets[i] - begin, text.offsets[i + 1] - begin
-        for b in range(L):
-            out.transitions[L, b] += node[lo, b]
-            out.stop[b] += node[hi - 1, b]
+
+
+@kernel
+def _spread_sums(own: Slopes, out: Weights) -> None:
+    """Add the sums over a batch to the gradient."""
+    L = own.pairs.shape[0]
+    for b in range(L):
+        for a in range(L):
+            out.transitions[a, b] += own.pairs[a, b]
+        out.transitions[L, b] += own.ends[0, b]
+        out.stop[b] += own.ends[1, b]

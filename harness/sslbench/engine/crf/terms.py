@@ -102,8 +102,8 @@ class Term(Protocol):
     potentials of all batches before the terms of any part are evaluated.
 
     Only a term with the class attribute ``live = True`` gets `LivePotentials`. A term with
-    ``labeled(S)`` that returns labels and factors is the sum of factor_i log p(labels_i) over
-    sentences (empty labels: of -factor_i log Z_i), which `fused` may compute in its place.
+    ``labeled(S)`` that returns labels and weights is the sum of weight_i log p(labels_i) over S
+    sentences, which `fused` may compute in its place.
     """
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
@@ -294,10 +294,6 @@ class LogPartition:
     live: ClassVar[bool] = True
 
     weight: float = 1.0
-
-    def labeled(self, n_sentences: int) -> tuple[I32, F64]:
-        """Return no labels, and float64[S]."""
-        return np.empty(0, np.int32), np.full(n_sentences, self.weight)
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         return PotentialGradient.of_log_z(potentials.posterior(), -self.weight)

@@ -106,49 +106,42 @@ class LivePotentials(BatchPotentials):
         The scores by position are overwritten with the marginals of their transitions.
         Raises InfeasibleSentenceError for a sentence without a possible labeling.
         """
-        return self._marginals(self._weights(weights), np.empty(0, np.int32))
-
-    def log_likelihood(self, labels: I32, weights: F64 | None = None) -> tuple[F64, BatchPosterior]:
-        """Return log p of the labels and its derivatives, as `BatchPotentials`."""
-        log_p = self.path_scores(labels)
-        slopes = self._marginals(-self._weights(weights), labels)
-        np.subtract(log_p, slopes.log_scale, out=log_p)
-        return log_p, slopes
-
-    def _weights(self, weights: F64 | None) -> F64:
         if weights is None:
-            return np.ones(len(self.batch.offsets) - 1)
+            weights = np.ones(len(self.batch.offsets) - 1)
         check_weights(weights, self.batch)
-        return weights
-
-    def _marginals(self, weights: F64, labels: I32) -> BatchPosterior:
-        """Return the posterior times weights, less the weights along the labels; empty: none."""
         batch, (n, L) = self.batch, self.node.shape
         log_scale, mu = np.empty(n), np.empty((n, L))
         status, groups = np.empty(len(weights), np.int8), batch.groups()
         sums = np.empty((len(groups) - 1, L, L))
         transitions = shifted_transitions(self.edge)
         inputs = groups, batch.offsets, transitions, self.live, self.node, self.edge
-        _infer(_Work(*inputs, weights, labels, self.scores, mu, log_scale, status, sums))
+        _infer(_Work(*inputs, weights, self.scores, mu, log_scale, status, sums))
         check_feasible(batch, status)
         edge = sums.sum(axis=0, keepdims=True)
+        edge[0, self.live.left, self.live.right] = self.scores.sum(axis=0)[: len(self.live.left)]
         return BatchPosterior(batch, log_scale, mu, edge, live=self.scores)
+
+    def log_likelihood(self, labels: I32, weights: F64 | None = None) -> tuple[F64, BatchPosterior]:
+        """Return log p of the labels and its derivatives, as `BatchPotentials`."""
+        value, slopes = super().log_likelihood(labels, weights)
+        own = np.ones(len(self.batch.offsets) - 1) if weights is None else weights
+        _add_path(self.batch.offsets, labels, own, self.live.column, self.scores)
+        return value, slopes
 
 
 class EdgeSums(NamedTuple):
-    """Sums of edge marginals over some sentences.
+    """Sums of edge marginals over some sentences; where a transition is live, they mean nothing.
 
-    shared: float64[L, P], still to be multiplied by E; live: float64[I], of live transitions, where
-    `shared` means nothing; out: float64[L, L], what is added up in the end.
+    shared: float64[L, P], still to be multiplied by E; redone: float64[L, L], of sentences done in
+    log space.
     """
 
     shared: F64
-    live: F64
-    out: F64
+    redone: F64
 
 
 class _Work(NamedTuple):
-    """Arrays as in `LivePotentials` and `shared._Work`; labels: int32[n], or empty."""
+    """Arrays as in `LivePotentials` and `shared._Work`; weights: float64[s]."""
 
     groups: I64
     offsets: I64
@@ -157,7 +150,6 @@ class _Work(NamedTuple):
     node: F64
     edge: F64
     weights: F64
-    labels: I32
     scores: F64
     mu: F64
     log_scale: F64
@@ -167,7 +159,7 @@ class _Work(NamedTuple):
 
 @parallel_kernel(lambda work: len(work.groups) - 1)
 def _infer(begin: int, end: int, work: _Work) -> None:
-    """Marginals of live transitions into scores, sums of all into sums; status."""
+    """Marginals of live transitions into scores, sums of all others into sums; status."""
     groups, offsets, live, scores = work.groups, work.offsets, work.live, work.scores
     transitions = own_copies(work.transitions)
     cells = live_of(live.left, live.right, transitions.E, scores)
@@ -175,26 +167,26 @@ def _infer(begin: int, end: int, work: _Work) -> None:
     for i in range(groups[begin], groups[end]):
         longest = max(longest, offsets[i + 1] - offsets[i])
     space = scratch_for(longest, transitions.E.shape[1])
-    sums = edge_sums(transitions.E, cells)
+    sums = edge_sums(transitions.E)
     for g in range(begin, end):
         for i in range(groups[g], groups[g + 1]):
             lo, hi = offsets[i], offsets[i + 1]
-            mu, own = work.mu[lo:hi], with_scores(cells, scores[lo:hi])
             work.status[i] = infer_sentence(
                 work.node[lo:hi],
                 work.edge,
                 transitions,
-                own,
+                with_scores(cells, scores[lo:hi]),
                 live.column,
                 space,
                 work.weights[i],
-                mu,
+                work.mu[lo:hi],
                 work.log_scale[lo:hi],
                 sums,
             )
-            labels = work.labels[lo:hi]  # none, if there are none
-            subtract_path(labels, live.column, work.weights[i], mu, scores[lo:hi], sums.out)
-        add_up(sums, work.transitions.E, live, work.sums[g])
+        for a in range(work.sums.shape[1]):
+            for b in range(work.sums.shape[1]):
+                work.sums[g, a, b] = 0.0
+        add_up(sums, work.transitions.E, work.sums[g])
 
 
 @kernel
@@ -217,10 +209,10 @@ def scratch_for(longest: int, P: int) -> ChainScratch:
 
 
 @kernel
-def edge_sums(E: F64, cells: Live) -> EdgeSums:
-    """Return sums of no sentence. E: float64[L, P]."""
+def edge_sums(E: F64) -> EdgeSums:
+    """Return sums over no sentence. E: float64[L, P]."""
     L, P = E.shape
-    return EdgeSums(rows.aligned(L, P), np.zeros(cells.base.shape[0]), np.zeros((L, L)))
+    return EdgeSums(rows.aligned(L, P), np.zeros((L, L)))
 
 
 @kernel
@@ -245,12 +237,10 @@ def infer_sentence(
     own = ChainScratch(space.x[:T], space.alpha[:T], space.beta[:T])
     status = shared_sentence(node, transitions, cells, own, mu, log_scale, sums.shared, weight)
     if status == REDO:
-        return _in_log_space(node, edge, scores, column, weight, mu, log_scale, sums.out)
+        return _in_log_space(node, edge, scores, column, weight, mu, log_scale, sums.redone)
     for t in range(T):
         for k in range(0 if t == 0 else width, scores.shape[1]):
             scores[t, k] = 0.0
-        for k in range(width):
-            sums.live[k] += scores[t, k]
     return status
 
 
@@ -289,34 +279,15 @@ def _in_log_space(
 
 
 @kernel
-def add_up(sums: EdgeSums, E: F64, live: LiveTransitions, out: F64) -> None:
-    """out float64[L, L] = the sums, which become those of no sentence. E: as it is shared."""
+def add_up(sums: EdgeSums, E: F64, out: F64) -> None:
+    """out float64[L, L] += the sums, which become those of no sentence. E: as it is shared."""
     L, P = sums.shared.shape
-    for k in range(sums.live.shape[0]):
-        a, b = live.left[k], live.right[k]
-        sums.shared[a, b] = 0.0
-        sums.out[a, b] += sums.live[k]
-        sums.live[k] = 0.0
     for a in range(L):
         for b in range(L):
-            out[a, b] = sums.out[a, b] + sums.shared[a, b] * E[a, b]
-            sums.out[a, b] = 0.0
+            out[a, b] += sums.shared[a, b] * E[a, b] + sums.redone[a, b]
+            sums.redone[a, b] = 0.0
         for b in range(P):
             sums.shared[a, b] = 0.0
-
-
-@kernel
-def subtract_path(
-    labels: I32, column: I32, weight: float, mu: F64, scores: F64, total: F64
-) -> None:
-    """Subtract weight along the labels int32[T]: from mu, scores and total float64[L, L]."""
-    for t in range(labels.shape[0]):
-        mu[t, labels[t]] -= weight
-        if t > 0:
-            a, b = labels[t - 1], labels[t]
-            total[a, b] -= weight
-            if column[a, b] >= 0:
-                scores[t, column[a, b]] -= weight
 
 
 @kernel
@@ -329,7 +300,23 @@ def add_scores(labels: I32, column: I32, scores: F64, out: F64) -> None:
 
 
 @kernel
+def add_weight(labels: I32, weight: float, column: I32, scores: F64) -> None:
+    """Add a weight to the scores by position along the labels of a sentence, int32[T]."""
+    for t in range(1, labels.shape[0]):
+        k = column[labels[t - 1], labels[t]]
+        if k >= 0:
+            scores[t, k] += weight
+
+
+@kernel
 def _add_scores(offsets: I64, labels: I32, column: I32, scores: F64, out: F64) -> None:
     for i in range(offsets.shape[0] - 1):
         lo, hi = offsets[i], offsets[i + 1]
         add_scores(labels[lo:hi], column, scores[lo:hi], out[lo:hi])
+
+
+@kernel
+def _add_path(offsets: I64, labels: I32, weights: F64, column: I32, scores: F64) -> None:
+    for i in range(offsets.shape[0] - 1):
+        lo, hi = offsets[i], offsets[i + 1]
+        add_weight(labels[lo:hi], weights[i], column, scores[lo:hi])
