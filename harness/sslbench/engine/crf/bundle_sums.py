@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sslbench.engine.crf.encoded_corpus import EncodedCorpus
+from sslbench.engine.crf.simd import rows
 from sslbench.engine.crf.weights import scores
 from sslbench.engine.crf.weights.scores import EdgeTokens
 from sslbench.engine.crf.weights.tables import WeightTables
@@ -16,7 +17,8 @@ from sslbench.engine.types import F64
 class BundleSums(NamedTuple):
     """Sums of the weights of bundles, or of the slopes of their tokens; the last row is of zeros.
 
-    node: float64[B + 1, L]; edge: float64[B' + 1, K], of edge attributes.
+    node: float64[B + 1, L]; edge: float64[B' + 1, P], of edge attributes, as wide as
+    the rows of their weights.
     """
 
     node: F64
@@ -26,7 +28,7 @@ class BundleSums(NamedTuple):
     def zeros(cls, tables: WeightTables, data: EncodedCorpus) -> BundleSums:
         n_edges = data.edges.n_bundles if data.varying else 0
         node = np.zeros((data.states.n_bundles + 1, tables.layout.n_labels))
-        return cls(node, np.zeros((n_edges + 1, len(tables.edges.transitions))))
+        return cls(node, rows.aligned(n_edges + 1, tables.edges.table.shape[1]))
 
     @classmethod
     def of_weights(cls, tables: WeightTables, data: EncodedCorpus) -> BundleSums:

@@ -42,8 +42,10 @@ from sslbench.engine.crf.first_order.scaled import (
     shifted_transitions,
     with_scores,
 )
+from sslbench.engine.crf.simd import rows
 from sslbench.engine.crf.weights import scores
 from sslbench.engine.crf.weights.bundles import TokenSums
+from sslbench.engine.crf.weights.rowtable import stride
 from sslbench.engine.crf.weights.scores import EDGE_CHUNK, EdgeTokens, EdgeWeights
 from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.types import F64, I8, I32, I64, Bool
@@ -107,7 +109,7 @@ class Values(NamedTuple):
 class Slopes(NamedTuple):
     """Derivatives of consecutive sentences: of a batch, or of the step of a batch.
 
-    node: float64[n, L]; live: float64[n, K]. Of the batch: pairs float64[L, L], and ends
+    node: float64[n, L]; live: float64[n, stride(K)]. Of the batch: pairs float64[L, L], and ends
     float64[2, L] by the labels of first tokens and of last ones.
     """
 
@@ -164,9 +166,9 @@ def log_likelihood(
     K = len(tables.edges.transitions)
     step = max(1, min(STEP_TOKENS, STEP_CELLS // max(1, K)))
     if number_of_threads() == 1:
-        rows = step + int(data.lengths.max(initial=0))
+        space = step + int(data.lengths.max(initial=0))
         for batch in data.live_batches:
-            own = _slopes(rows, L, K)
+            own = _slopes(space, L, K)
             _one_by_one(batch.sentence_lo, batch.sentence_hi, step, *given, values, own, out)
     else:
         infer = partial(_infer_batch, step, *given, values)
@@ -177,8 +179,10 @@ def log_likelihood(
 
 
 def _slopes(tokens: int, n_labels: int, columns: int) -> Slopes:
-    node, live = np.empty((tokens, n_labels)), np.empty((tokens, columns))
-    return Slopes(node, live, np.zeros((n_labels, n_labels)), np.zeros((2, n_labels)))
+    live = rows.aligned(tokens, stride(columns))
+    return Slopes(
+        np.empty((tokens, n_labels)), live, np.zeros((n_labels, n_labels)), np.zeros((2, n_labels))
+    )
 
 
 def _infer_batch(
@@ -298,7 +302,7 @@ def _infer_step(
         for b in range(L):
             node[lo, b] += weights.transitions[L, b]
             node[hi - 1, b] += weights.stop[b]
-        for k in range(inner, live.shape[1]):
+        for k in range(inner, transitions.shape[0]):
             node[lo, transitions[k] - L * L] += live[lo, k]
         for t in range(lo, hi):
             for k in range(0 if t == lo else inner, live.shape[1]):
@@ -308,7 +312,7 @@ def _infer_step(
         for b in range(L):
             own.ends[0, b] += mu[0, b]
             own.ends[1, b] += mu[hi - lo - 1, b]
-        for k in range(inner, live.shape[1]):  # slopes of the transitions from START
+        for k in range(inner, transitions.shape[0]):  # slopes of the transitions from START
             live[lo, k] = mu[0, transitions[k] - L * L]
         if (s + 1 - first) % GROUP_SENTENCES == 0 or s + 1 == last:
             add_up(thread.sums, potentials.transitions.E, own.pairs)

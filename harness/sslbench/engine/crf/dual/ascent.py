@@ -35,7 +35,7 @@ from sslbench.engine.crf.simd import rows
 from sslbench.engine.crf.terms import HardLabels
 from sslbench.engine.crf.weights.layout import Layout
 from sslbench.engine.crf.weights.occurrences import Occurrences
-from sslbench.engine.crf.weights.rowtable import RowTable
+from sslbench.engine.crf.weights.rowtable import RowTable, stride
 from sslbench.engine.types import F64, I32, I64
 
 #: least tokens of a block: blocks of one sentence need fewer passes, but more time and memory for
@@ -257,8 +257,7 @@ def _padded(width: int) -> int:
 
 def _pack(table: RowTable | None, own: DualRows, width: int, flat: F64) -> None:
     """Write weights to their part of the flat ones."""
-    values = np.ascontiguousarray(own.table[:, :width])
     if table is None:
-        flat[:] = values.reshape(-1)
+        flat[:] = own.table[:, :width].reshape(-1)
     else:
-        table.pack(values, own.lists, flat)
+        table.pack(np.ascontiguousarray(own.table[:, : stride(width)]), own.lists, flat)

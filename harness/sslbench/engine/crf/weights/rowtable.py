@@ -11,8 +11,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sslbench.engine.crf.simd import rows
 from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F64, I16, I32, I64
+
+#: rows of more columns begin on a line of the cache; short ones would take more of it
+WIDE = 64
+
+
+def stride(columns: int) -> int:
+    """Return how many numbers a row of so many columns takes in memory."""
+    lines = -(-columns // rows.WIDTH)
+    return lines * rows.WIDTH if columns > WIDE else columns
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,7 @@ class RowTable:
         """Flat weights that are in dense rows, their cells, and the flat weights in lists."""
         code = np.repeat(self.code[:-1], self._counts)
         in_rows = np.flatnonzero(code >= 0)
-        cell = code[in_rows].astype(np.int64) * self.width + self.column[in_rows]
+        cell = code[in_rows].astype(np.int64) * stride(self.width) + self.column[in_rows]
         return in_rows, cell, np.flatnonzero(code < 0)
 
     @lazy
@@ -64,19 +74,19 @@ class RowTable:
         return column.astype(np.int16) if self.width <= np.iinfo(np.int16).max else column
 
     def zeros(self) -> tuple[F64, F64]:
-        """Dense rows float64[D, width] and lists float64[K], all zero."""
+        """Dense rows float64[D, stride(width)] and lists float64[K], all zero."""
         n_rows = int((self._counts >= self.dense_from).sum())
-        return np.zeros((n_rows, self.width)), np.zeros(len(self._places[2]))
+        return rows.aligned(n_rows, stride(self.width)), np.zeros(len(self._places[2]))
 
     def unpack(self, flat: F64) -> tuple[F64, F64]:
         """Dense rows and lists of flat weights float64[n]."""
         in_rows, cell, in_lists = self._places
-        rows, _ = self.zeros()
-        rows.reshape(-1)[cell] = flat[in_rows]
-        return rows, flat[in_lists]
+        dense, _ = self.zeros()
+        dense.reshape(-1)[cell] = flat[in_rows]
+        return dense, flat[in_lists]
 
-    def pack(self, rows: F64, lists: F64, flat: F64) -> None:
+    def pack(self, dense: F64, lists: F64, flat: F64) -> None:
         """Write dense rows and lists back into the flat weights."""
         in_rows, cell, in_lists = self._places
-        flat[in_rows] = rows.reshape(-1)[cell]
+        flat[in_rows] = dense.reshape(-1)[cell]
         flat[in_lists] = lists

@@ -39,7 +39,7 @@ class EdgeWeights(NamedTuple):
 
     transitions: int32[K] codes a*L + b that any edge attribute has a weight for, ascending (a = L
     is START); inner: how many of them do not leave START.
-    table: float64[D, K] dense rows; list_column: int16[n] (int32 of wide tables), lists:
+    table: float64[D, stride(K)] dense rows; list_column: int16[n] (int32 of wide tables), lists:
     float64[n]; columns are indices into transitions.
     """
 
