@@ -10,6 +10,7 @@ What is computed is that of `HardLabels` on `LivePotentials`, to the last bit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -165,16 +166,15 @@ def log_likelihood(
     values = Values(np.empty(data.n_tokens), np.empty(S, np.int8))
     K = len(tables.edges.transitions)
     step = max(1, min(STEP_TOKENS, STEP_CELLS // max(1, K)))
+    visit = partial(_visit, step, *given, values, out)
     if number_of_threads() == 1:
         space = step + int(data.lengths.max(initial=0))
         for batch in data.live_batches:
-            own = _slopes(space, L, K)
-            _one_by_one(batch.sentence_lo, batch.sentence_hi, step, *given, values, own, out)
+            visit(batch.sentence_lo, batch.sentence_hi, True, True, _slopes(space, L, K))
     else:
-        infer = partial(_infer_batch, step, *given, values)
+        infer = partial(_infer, visit, L, K)
         for batch, own in zip(data.live_batches, in_order(infer, data.live_batches), strict=True):
-            _spread(batch.sentence_lo, batch.sentence_hi, 0, text, own, out)
-            _spread_sums(own, out)
+            visit(batch.sentence_lo, batch.sentence_hi, False, True, own)
     return _checked(values, data.offsets, factors)
 
 
@@ -185,12 +185,9 @@ def _slopes(tokens: int, n_labels: int, columns: int) -> Slopes:
     )
 
 
-def _infer_batch(
-    step: int, text: Text, weights: Weights, potentials: Potentials, values: Values, batch: Batch
-) -> Slopes:
-    own = _slopes(batch.n_tokens, weights.table.shape[1], len(weights.edges.transitions))
-    first, last = batch.sentence_lo, batch.sentence_hi
-    _infer(first, last, step, text, weights, potentials, values, own)
+def _infer(visit: Callable[..., None], n_labels: int, columns: int, batch: Batch) -> Slopes:
+    own = _slopes(batch.n_tokens, n_labels, columns)
+    visit(batch.sentence_lo, batch.sentence_hi, True, False, own)
     return own
 
 
@@ -208,51 +205,41 @@ def _checked(values: Values, offsets: I64, weights: F64) -> F64:
 
 
 @kernel
-def _one_by_one(
-    first: int,
-    last: int,
+def _visit(
     step: int,
     text: Text,
     weights: Weights,
     potentials: Potentials,
     values: Values,
-    own: Slopes,
     out: Weights,
-) -> None:
-    """Infer each step of a batch and add its slopes to the gradient; own: space for one step."""
-    thread = _thread(potentials, own.node.shape[0])
-    i = first
-    while i < last:
-        j = _end_of_step(i, last, step, text.offsets)
-        _infer_step(i, j, first, last, text, weights, potentials, thread, values, own, 0)
-        _spread(i, j, 0, text, own, out)
-        i = j
-    _close(first, last, text, potentials, thread, own)
-    _spread_sums(own, out)
-
-
-@kernel
-def _infer(
     first: int,
     last: int,
-    step: int,
-    text: Text,
-    weights: Weights,
-    potentials: Potentials,
-    values: Values,
+    infer: bool,
+    spread: bool,
     own: Slopes,
 ) -> None:
-    """Fill in the slopes of a batch: the sentences first to last."""
+    """Infer a batch, the sentences first to last, or add its slopes to the gradient; or both.
+
+    own: of the batch; if both, of its longest step. A single kernel for all three: its code need
+    not be made again for another number of threads.
+    """
     longest = 0
     for i in range(first, last):
         longest = max(longest, text.offsets[i + 1] - text.offsets[i])
-    thread = _thread(potentials, step + longest)
+    thread = _thread(potentials, step + longest if infer else 0)
     i = first
     while i < last:
-        j, at = _end_of_step(i, last, step, text.offsets), text.offsets[i] - text.offsets[first]
-        _infer_step(i, j, first, last, text, weights, potentials, thread, values, own, at)
+        j = _end_of_step(i, last, step, text.offsets)
+        at = 0 if infer and spread else text.offsets[i] - text.offsets[first]
+        if infer:
+            _infer_step(i, j, first, last, text, weights, potentials, thread, values, own, at)
+        if spread:
+            _spread(i, j, at, text, own, out)
         i = j
-    _close(first, last, text, potentials, thread, own)
+    if infer:
+        _close(first, last, text, potentials, thread, own)
+    if spread:
+        _spread_sums(own, out)
 
 
 @kernel
