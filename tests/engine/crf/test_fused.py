@@ -51,6 +51,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundles, "FEWEST_TOKENS", 0)
     monkeypatch.setattr(fused, "STEP_TOKENS", 40)
     monkeypatch.setattr(encoded_corpus, "LIVE_BATCH", 150)
+    monkeypatch.setattr(encoded_corpus, "FUSED_TOKENS", 0)
 
 
 def problem(scale: float = 0.5) -> tuple[ChainCRF, Corpus, I32]:
@@ -114,7 +115,7 @@ def test_the_same_bits_as_with_the_potentials_of_batches(monkeypatch: pytest.Mon
     crf, corpus, codes = problem()
     data = replace(crf.encode(corpus), reused=True)
     found = value_and_gradient(crf, data, HardLabels(codes), None)
-    monkeypatch.setattr(EncodedCorpus, "plain", False)
+    monkeypatch.setattr(EncodedCorpus, "suits_fused", False)
     value, gradient = value_and_gradient(crf, data, HardLabels(codes), None)
     assert found[0] == value
     np.testing.assert_array_equal(found[1], gradient)

@@ -24,6 +24,8 @@ SHARED_BATCH, VARYING_BATCH = 4096, 256
 VARYING_CELLS = 1 << 17
 #: most tokens per batch of `LivePotentials`, and most of their scores by position (2 MB)
 LIVE_BATCH, LIVE_CELLS = 4096, 1 << 18
+#: shorter texts are not for `fused`: a first run need not wait for its kernel to compile
+FUSED_TOKENS = 5_000
 
 
 @dataclass(frozen=True)
@@ -146,15 +148,21 @@ class EncodedCorpus:
         return LiveTransitions.of(codes, layout.n_labels)
 
     @property
-    def plain(self) -> bool:
-        """Whether potentials are sums of weights of attributes and labels, and nothing else."""
-        return self.dense is None and self.factors is None and self.forced_labels is None
+    def suits_fused(self) -> bool:
+        """Whether `fused` can evaluate labels of the text, which is worth its compilation."""
+        plain = self.dense is None and self.factors is None and self.forced_labels is None
+        return plain and self.n_tokens >= FUSED_TOKENS
 
     @lazy
     def live_batches(self) -> list[Batch]:
         """Batches of `LivePotentials`."""
         tokens = LIVE_CELLS // max(1, len(self.layout.transitions))
         return list(batches(self.offsets, max(1, min(LIVE_BATCH, tokens))))
+
+    def sentence(self, i: int) -> Batch:
+        """Return a batch of one sentence."""
+        lo, hi = int(self.offsets[i]), int(self.offsets[i + 1])
+        return Batch(lo, hi, i, i + 1, np.array([0, hi - lo]))
 
     @lazy
     def lengths(self) -> F64:

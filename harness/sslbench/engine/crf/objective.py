@@ -164,14 +164,18 @@ def evaluate_terms(
         sums = BundleSums.of_weights(tables, data)
         slopes = BundleSums.zeros(gradient, data)
         live = data.live if getattr(term, "live", False) else None
-        if live is not None and data.plain and hasattr(term, "labeled"):
-            labeled = term.labeled(len(data.offsets) - 1)
-            own = tables, sums, transition_mask, gradient, slopes
-            values.append(fused.log_likelihood(data, labeled, *own))
+        evaluate = partial(_evaluate, tables, data, term, transition_mask, sums, live)
+        if live is not None and data.suits_fused and hasattr(term, "labeled"):
+            labeled, own = term.labeled(len(data.offsets) - 1), (gradient, slopes)
+            value, redo = fused.log_likelihood(data, labeled, tables, sums, transition_mask, *own)
+            for batch in map(data.sentence, redo.tolist()):
+                by_potential = evaluate(batch)
+                add_gradient(gradient, data, batch, by_potential, slopes)
+                value[batch.sentences] = by_potential.value
+            values.append(value)
             slopes.spread(gradient, data)
             continue
         batches = data.batches if live is None else data.live_batches
-        evaluate = partial(_evaluate, tables, data, term, transition_mask, sums, live)
         each = in_order if getattr(term, "stateless", False) else map
         for batch, by_potential in zip(batches, each(evaluate, batches), strict=True):
             add_gradient(gradient, data, batch, by_potential, slopes)

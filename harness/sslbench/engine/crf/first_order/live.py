@@ -23,13 +23,12 @@ from sslbench.engine.crf.first_order.batch import (
 from sslbench.engine.crf.first_order.scaled import (
     REDO,
     ChainScratch,
-    Live,
     Transitions,
     live_of,
     log_space_sentence,
+    part_of,
     shared_sentence,
     shifted_transitions,
-    with_scores,
 )
 from sslbench.engine.crf.simd import rows
 from sslbench.engine.types import F64, I8, I32, I64
@@ -81,7 +80,7 @@ class LivePotentials(BatchPotentials):
     def path_scores(self, labels: I32) -> F64:
         """Return float64[n]: the potential of each factor along the labels int32[n]."""
         out = super().path_scores(labels)
-        _add_scores(self.batch.offsets, labels, self.live.column, self.scores, out)
+        add_path(self.batch.offsets, labels, self.live.column, None, self.scores, out)
         return out
 
     def with_node(self, node: F64) -> LivePotentials:
@@ -106,16 +105,19 @@ class LivePotentials(BatchPotentials):
         The scores by position are overwritten with the marginals of their transitions.
         Raises InfeasibleSentenceError for a sentence without a possible labeling.
         """
-        if weights is None:
-            weights = np.ones(len(self.batch.offsets) - 1)
-        check_weights(weights, self.batch)
         batch, (n, L) = self.batch, self.node.shape
+        if weights is None:
+            weights = np.ones(len(batch.offsets) - 1)
+        check_weights(weights, batch)
         log_scale, mu = np.empty(n), np.empty((n, L))
         status, groups = np.empty(len(weights), np.int8), batch.groups()
-        sums = np.empty((len(groups) - 1, L, L))
+        sums = np.zeros((len(groups) - 1, L, L))
         transitions = shifted_transitions(self.edge)
-        inputs = groups, batch.offsets, transitions, self.live, self.node, self.edge
-        _infer(_Work(*inputs, weights, self.scores, mu, log_scale, status, sums))
+        inputs = groups, batch.offsets, transitions, self.live, self.node, self.edge, weights
+        work = _Work(*inputs, self.scores, mu, log_scale, status, sums)
+        _in_probability_space(work)
+        if status.any():
+            _again(work)
         check_feasible(batch, status)
         edge = sums.sum(axis=0, keepdims=True)
         edge[0, self.live.left, self.live.right] = self.scores.sum(axis=0)[: len(self.live.left)]
@@ -125,19 +127,8 @@ class LivePotentials(BatchPotentials):
         """Return log p of the labels and its derivatives, as `BatchPotentials`."""
         value, slopes = super().log_likelihood(labels, weights)
         own = np.ones(len(self.batch.offsets) - 1) if weights is None else weights
-        _add_path(self.batch.offsets, labels, own, self.live.column, self.scores)
+        add_path(self.batch.offsets, labels, self.live.column, own, self.scores, None)
         return value, slopes
-
-
-class EdgeSums(NamedTuple):
-    """Sums of edge marginals over some sentences; where a transition is live, they mean nothing.
-
-    shared: float64[L, P], still to be multiplied by E; redone: float64[L, L], of sentences done in
-    log space.
-    """
-
-    shared: F64
-    redone: F64
 
 
 class _Work(NamedTuple):
@@ -157,40 +148,8 @@ class _Work(NamedTuple):
     sums: F64
 
 
-@parallel_kernel(lambda work: len(work.groups) - 1)
-def _infer(begin: int, end: int, work: _Work) -> None:
-    """Marginals of live transitions into scores, sums of all others into sums; status."""
-    groups, offsets, live, scores = work.groups, work.offsets, work.live, work.scores
-    transitions = own_copies(work.transitions)
-    cells = live_of(live.left, live.right, transitions.E, scores)
-    longest = 0
-    for i in range(groups[begin], groups[end]):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    space = scratch_for(longest, transitions.E.shape[1])
-    sums = edge_sums(transitions.E)
-    for g in range(begin, end):
-        for i in range(groups[g], groups[g + 1]):
-            lo, hi = offsets[i], offsets[i + 1]
-            work.status[i] = infer_sentence(
-                work.node[lo:hi],
-                work.edge,
-                transitions,
-                with_scores(cells, scores[lo:hi]),
-                live.column,
-                space,
-                work.weights[i],
-                work.mu[lo:hi],
-                work.log_scale[lo:hi],
-                sums,
-            )
-        for a in range(work.sums.shape[1]):
-            for b in range(work.sums.shape[1]):
-                work.sums[g, a, b] = 0.0
-        add_up(sums, work.transitions.E, work.sums[g])
-
-
 @kernel
-def own_copies(transitions: Transitions) -> Transitions:
+def own_copy(transitions: Transitions) -> Transitions:
     """Return transitions whose matrices a thread may write to."""
     L, P = transitions.E.shape
     E, ET = rows.aligned(L, P), rows.aligned(L, P)
@@ -200,123 +159,85 @@ def own_copies(transitions: Transitions) -> Transitions:
     return Transitions(E, ET, transitions.top, transitions.span, transitions.zeros)
 
 
-@kernel
-def scratch_for(longest: int, P: int) -> ChainScratch:
-    """Return arrays for a sentence of up to so many tokens."""
-    return ChainScratch(
-        rows.aligned(longest, P), rows.aligned(longest, P), rows.aligned(longest, P)
-    )
-
-
-@kernel
-def edge_sums(E: F64) -> EdgeSums:
-    """Return sums over no sentence. E: float64[L, P]."""
-    L, P = E.shape
-    return EdgeSums(rows.aligned(L, P), np.zeros((L, L)))
-
-
-@kernel
-def infer_sentence(
-    node: F64,
-    edge: F64,
-    transitions: Transitions,
-    cells: Live,
-    column: I32,
-    space: ChainScratch,
-    weight: float,
-    mu: F64,
-    log_scale: F64,
-    sums: EdgeSums,
-) -> int:
-    """Marginals times weight into mu float64[T, L], the scores by position and sums; the status.
-
-    space: of T tokens or more; transitions: a copy for this thread; other arrays as in
-    `shared_sentence`. Scores of first tokens and beyond the live transitions become 0.
-    """
-    T, width, scores = node.shape[0], cells.base.shape[0], cells.by_position
-    own = ChainScratch(space.x[:T], space.alpha[:T], space.beta[:T])
-    status = shared_sentence(node, transitions, cells, own, mu, log_scale, sums.shared, weight)
-    if status == REDO:
-        return _in_log_space(node, edge, scores, column, weight, mu, log_scale, sums.redone)
-    for t in range(T):
-        for k in range(0 if t == 0 else width, scores.shape[1]):
-            scores[t, k] = 0.0
-    return status
-
-
-@kernel
-def _in_log_space(
-    node: F64,
-    edge: F64,
-    scores: F64,
-    column: I32,
-    weight: float,
-    mu: F64,
-    log_scale: F64,
-    out: F64,
-) -> int:
-    """`infer_sentence` in log space; out float64[L, L] += the edge marginals times weight."""
-    T, L = node.shape
-    full, xi = np.empty((T, L, L)), np.zeros((T, L, L))
-    for t in range(T):
+@parallel_kernel(lambda work: len(work.groups) - 1)
+def _in_probability_space(begin: int, end: int, work: _Work) -> None:
+    """Marginals of live transitions into scores, sums of all others into sums; status."""
+    groups, offsets, shared, live, node, _, weights, scores, mu, log_scale, status, sums = work
+    transitions = own_copy(shared)
+    L, P = shared.E.shape
+    cells, width = live_of(live.left, live.right, shared.E, scores), live.left.shape[0]
+    longest = 0
+    for i in range(groups[begin], groups[end]):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    x, alpha = rows.aligned(longest, P), rows.aligned(longest, P)
+    beta, own = rows.aligned(longest, P), rows.aligned(L, P)
+    for g in range(begin, end):
+        for a in range(L):
+            for b in range(P):
+                own[a, b] = 0.0
+        for i in range(groups[g], groups[g + 1]):
+            lo, hi = offsets[i], offsets[i + 1]
+            scratch = ChainScratch(x[: hi - lo], alpha[: hi - lo], beta[: hi - lo])
+            by_position = part_of(cells, lo, hi)
+            status[i] = shared_sentence(
+                node[lo:hi],
+                transitions,
+                by_position,
+                scratch,
+                mu[lo:hi],
+                log_scale[lo:hi],
+                own,
+                weights[i],
+            )
+            if status[i] != REDO:
+                for t in range(lo, hi):
+                    for k in range(0 if t == lo else width, scores.shape[1]):
+                        scores[t, k] = 0.0
         for a in range(L):
             for b in range(L):
-                k = column[a, b]
-                full[t, a, b] = edge[0, a, b] + (scores[t, k] if k >= 0 and t > 0 else 0.0)
-    status = log_space_sentence(node, full, mu, log_scale, xi)
-    for t in range(T):
-        rows.scale(mu[t], weight)
-        for k in range(scores.shape[1]):
-            scores[t, k] = 0.0
-        if t > 0:
-            for a in range(L):
-                for b in range(L):
-                    value, k = weight * xi[t, a, b], column[a, b]
-                    out[a, b] += value
-                    if k >= 0:
-                        scores[t, k] = value
-    return status
+                sums[g, a, b] = own[a, b] * shared.E[a, b]
+
+
+@parallel_kernel(lambda work: len(work.groups) - 1)
+def _again(begin: int, end: int, work: _Work) -> None:
+    """Do the sentences of status REDO in log space."""
+    groups, offsets, _, live, node, edge, weights, scores, mu, log_scale, status, sums = work
+    L = node.shape[1]
+    for g in range(begin, end):
+        for i in range(groups[g], groups[g + 1]):
+            if status[i] == REDO:
+                lo, hi = offsets[i], offsets[i + 1]
+                full, xi = np.empty((hi - lo, L, L)), np.zeros((hi - lo, L, L))
+                for t in range(hi - lo):
+                    for a in range(L):
+                        for b in range(L):
+                            k = live.column[a, b]
+                            own = scores[lo + t, k] if k >= 0 and t > 0 else 0.0
+                            full[t, a, b] = edge[0, a, b] + own
+                status[i] = log_space_sentence(node[lo:hi], full, mu[lo:hi], log_scale[lo:hi], xi)
+                for t in range(hi - lo):
+                    rows.scale(mu[lo + t], weights[i])
+                    for k in range(scores.shape[1]):
+                        scores[lo + t, k] = 0.0
+                    if t > 0:
+                        for a in range(L):
+                            for b in range(L):
+                                value, k = weights[i] * xi[t, a, b], live.column[a, b]
+                                sums[g, a, b] += value
+                                if k >= 0:
+                                    scores[lo + t, k] = value
 
 
 @kernel
-def add_up(sums: EdgeSums, E: F64, out: F64) -> None:
-    """out float64[L, L] += the sums, which become those of no sentence. E: as it is shared."""
-    L, P = sums.shared.shape
-    for a in range(L):
-        for b in range(L):
-            out[a, b] += sums.shared[a, b] * E[a, b] + sums.redone[a, b]
-            sums.redone[a, b] = 0.0
-        for b in range(P):
-            sums.shared[a, b] = 0.0
-
-
-@kernel
-def add_scores(labels: I32, column: I32, scores: F64, out: F64) -> None:
-    """Add the scores by position along the labels of a sentence, int32[T], to out float64[T]."""
-    for t in range(1, labels.shape[0]):
-        k = column[labels[t - 1], labels[t]]
-        if k >= 0:
-            out[t] += scores[t, k]
-
-
-@kernel
-def add_weight(labels: I32, weight: float, column: I32, scores: F64) -> None:
-    """Add a weight to the scores by position along the labels of a sentence, int32[T]."""
-    for t in range(1, labels.shape[0]):
-        k = column[labels[t - 1], labels[t]]
-        if k >= 0:
-            scores[t, k] += weight
-
-
-@kernel
-def _add_scores(offsets: I64, labels: I32, column: I32, scores: F64, out: F64) -> None:
+def add_path(
+    offsets: I64, labels: I32, column: I32, weights: F64 | None, scores: F64, out: F64 | None
+) -> None:
+    """Scores along the labels into out float64[n]; or the weights of the sentences into scores."""
     for i in range(offsets.shape[0] - 1):
-        lo, hi = offsets[i], offsets[i + 1]
-        add_scores(labels[lo:hi], column, scores[lo:hi], out[lo:hi])
-
-
-@kernel
-def _add_path(offsets: I64, labels: I32, weights: F64, column: I32, scores: F64) -> None:
-    for i in range(offsets.shape[0] - 1):
-        lo, hi = offsets[i], offsets[i + 1]
-        add_weight(labels[lo:hi], weights[i], column, scores[lo:hi])
+        for n in range(offsets[i] + 1, offsets[i + 1]):
+            k = column[labels[n - 1], labels[n]]
+            if k >= 0:
+                if out is not None:  # decided when this is compiled
+                    out[n] += scores[n, k]
+                if weights is not None:
+                    scores[n, k] += weights[i]
