@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sslbench.experiment.execute.grid import GridResult
 
-LABELED, UNLABELED = 40, 120  # sentences
+LABELED, UNLABELED = 40, 60  # sentences
 #: to compile, a training does not have to end
 SHORT = {"max_iterations": 20, "m_iterations": 20, "joint_iterations": 20, "rounds": 2}
 PLAIN = "word[0]\nword[-1]\nword[-1]|word[0]\n"
