@@ -1,4 +1,4 @@
-"""Do the tests notice faults? Ten faults in kernels and methods, each against a few tests.
+"""Do the tests notice faults? Faults in kernels and methods, each against a few tests.
 
     python tests/mutations.py            all of them
     python tests/mutations.py prior tie  those whose names begin so
@@ -87,6 +87,13 @@ FAULTS = (
         "        slopes.spread(gradient, data)",
         "        pass",
         ("tests/engine/crf/test_bundles.py::test_scores_and_gradients_are_those_without_bundles",),
+    ),
+    Fault(
+        "sums of transitions by position are lost",
+        "harness/sslbench/engine/crf/fused_kernels.py",
+        "own.pairs[live.left[k], live.right[k]] = thread.live[k]",
+        "own.pairs[live.left[k], live.right[k]] = 0.0",
+        ("tests/engine/crf/test_fused.py::test_the_same_bits_as_with_the_potentials_of_batches",),
     ),
     Fault(
         "stop scores are missing",

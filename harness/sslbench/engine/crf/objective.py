@@ -151,7 +151,7 @@ def evaluate_terms(
     transition_mask: Bool | None,
     gradient: WeightTables,
 ) -> list[F64]:
-    """Return the values of the terms, float64[s] for each batch, in order.
+    """Return the values of the terms in order, float64[s] for each batch, or for a whole text.
 
     gradient: receives the derivative of their sum by every weight.
     """
@@ -165,21 +165,19 @@ def evaluate_terms(
         slopes = BundleSums.zeros(gradient, data)
         live = data.live if getattr(term, "live", False) else None
         evaluate = partial(_evaluate, tables, data, term, transition_mask, sums, live)
+        batches, whole = data.batches if live is None else data.live_batches, None
         if live is not None and data.suits_fused and hasattr(term, "labeled"):
-            labeled, own = term.labeled(len(data.offsets) - 1), (gradient, slopes)
-            value, redo = fused.log_likelihood(data, labeled, tables, sums, transition_mask, *own)
-            for batch in map(data.sentence, redo.tolist()):
-                by_potential = evaluate(batch)
-                add_gradient(gradient, data, batch, by_potential, slopes)
-                value[batch.sentences] = by_potential.value
-            values.append(value)
-            slopes.spread(gradient, data)
-            continue
-        batches = data.batches if live is None else data.live_batches
+            labeled, mask = term.labeled(len(data.offsets) - 1), transition_mask
+            whole, redo = fused.log_likelihood(data, labeled, tables, sums, mask, gradient, slopes)
+            batches = [data.sentence(i) for i in redo.tolist()]
+            values.append(whole)
         each = in_order if getattr(term, "stateless", False) else map
         for batch, by_potential in zip(batches, each(evaluate, batches), strict=True):
             add_gradient(gradient, data, batch, by_potential, slopes)
-            values.append(by_potential.value)
+            if whole is None:
+                values.append(by_potential.value)
+            else:
+                whole[batch.sentences] = by_potential.value
         slopes.spread(gradient, data)
     return values
 
