@@ -68,9 +68,9 @@ def log_likelihood(
     step = max(1, min(STEP_TOKENS, STEP_CELLS // max(1, K)))
     visit = partial(visit_batch, step, *given, values, out)
     if number_of_threads() == 1:
-        space = step + int(data.lengths.max(initial=0))
         for batch in data.live_batches:
-            visit(batch.sentence_lo, batch.sentence_hi, True, True, _slopes(space, L, K))
+            own = _slopes(step + int(np.diff(batch.offsets).max()), L, K)
+            visit(batch.sentence_lo, batch.sentence_hi, True, True, own)
     else:
         infer = partial(_infer, visit, L, K)
         for batch, own in zip(data.live_batches, in_order(infer, data.live_batches), strict=True):
