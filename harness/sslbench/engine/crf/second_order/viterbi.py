@@ -2,7 +2,7 @@
 
 Potentials as in `log_space`.  The best score of a labeling that ends with the labels (b, c):
 
-    best_t(b, c) = max_a best_{t-1}(a, b) + ((node_t(c) + edge_t(b, c)) + inner(a, b, c))   t >= 2
+    best_t(b, c) = (node_t(c) + edge_t(b, c)) + max_a (best_{t-1}(a, b) + inner(a, b, c))   t >= 2
 
 Four sentences of about the same length are done side by side, so that every part of ``inner`` that
 is read serves four tokens.  The loop takes the maximum alone.  The best a is looked for on the way
@@ -165,27 +165,25 @@ def _local(text: _Text, token: int, b: int, out: F64) -> None:
 
 @kernel
 def _step(inner: F64, m: int, before: F64, local: F64, best: F64, out: I64) -> None:
-    """best[out[s] + c] = max over a of before[s, a] + (local[s, c] + inner[m + a P + c]), s < 4.
+    """best[out[s] + c] = local[s, c] + max over a of before[s, a] + inner[m + a P + c], s < 4.
 
     P is the width of the rows of `inner`; best is flat.
     """
     n, P = before.shape[1], local.shape[1]
     for k in range(0, P, WIDTH):
         s0 = s1 = s2 = s3 = lanes.splat(-np.inf)
-        l0, l1 = lanes.load(local, k), lanes.load(local, P + k)
-        l2, l3 = lanes.load(local, 2 * P + k), lanes.load(local, 3 * P + k)
         i = m + k
         for a in range(n):
             e = lanes.load(inner, i)
-            s0 = lanes.maximum(lanes.add(lanes.spread(before, a), lanes.add(l0, e)), s0)
-            s1 = lanes.maximum(lanes.add(lanes.spread(before, n + a), lanes.add(l1, e)), s1)
-            s2 = lanes.maximum(lanes.add(lanes.spread(before, 2 * n + a), lanes.add(l2, e)), s2)
-            s3 = lanes.maximum(lanes.add(lanes.spread(before, 3 * n + a), lanes.add(l3, e)), s3)
+            s0 = lanes.maximum(lanes.add(lanes.spread(before, a), e), s0)
+            s1 = lanes.maximum(lanes.add(lanes.spread(before, n + a), e), s1)
+            s2 = lanes.maximum(lanes.add(lanes.spread(before, 2 * n + a), e), s2)
+            s3 = lanes.maximum(lanes.add(lanes.spread(before, 3 * n + a), e), s3)
             i += P
-        lanes.store(best, out[0] + k, s0)
-        lanes.store(best, out[1] + k, s1)
-        lanes.store(best, out[2] + k, s2)
-        lanes.store(best, out[3] + k, s3)
+        lanes.store(best, out[0] + k, lanes.add(s0, lanes.load(local, k)))
+        lanes.store(best, out[1] + k, lanes.add(s1, lanes.load(local, P + k)))
+        lanes.store(best, out[2] + k, lanes.add(s2, lanes.load(local, 2 * P + k)))
+        lanes.store(best, out[3] + k, lanes.add(s3, lanes.load(local, 3 * P + k)))
 
 
 @kernel
@@ -205,10 +203,9 @@ def _back(text: _Text, quad: _Quad, s: int, path: I32) -> float:
                 score, b, c = value, x, y
     own[T - 1], own[T - 2] = c, b
     for t in range(T - 1, 1, -1):
-        _local(text, at + t, b, quad.local[s])
-        before, local, most, best_a = quad.best[quad.place[s] + t - 1], quad.local[s, c], -np.inf, 0
+        before, most, best_a = quad.best[quad.place[s] + t - 1], -np.inf, 0
         for a in range(len(before)):
-            value = before[a, b] + (local + text.inner[b, a, c])
+            value = before[a, b] + text.inner[b, a, c]
             if value > most:
                 most, best_a = value, a
         own[t - 2] = best_a
