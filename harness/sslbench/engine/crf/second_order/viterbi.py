@@ -40,15 +40,14 @@ class _Quad(NamedTuple):
 
     begin, length: int64[4], first token and number of tokens; 0 tokens = an empty place.
     place: int64[4], row of `best` of the first token; those of an empty place may be overwritten.
-    best: float64[rows, L, P], by (b, c).
-    before: float64[4, L], best_{t-1}(a, b) of one b; local: float64[4, P], node and edge potential.
+    best: float64[rows, L, P], by (b, c); row 0 is of no token.
+    local: float64[4, P], node and edge potential.
     """
 
     begin: I64
     length: I64
     place: I64
     best: F64
-    before: F64
     local: F64
 
 
@@ -99,7 +98,6 @@ def _groups(
             numbers[1],
             numbers[2],
             best.reshape(most, L, P),
-            np.empty((QUAD, L)),
             np.zeros((QUAD, P)),
         )
         for at in range(first, last, QUAD):
@@ -127,8 +125,8 @@ def _fill(quad: _Quad, sentences: I64, offsets: I64) -> None:
 def _forward(text: _Text, quad: _Quad) -> None:
     """Fill in the best scores."""
     L, P = text.inner.shape[0], text.inner.shape[2]
-    best, before, flat = quad.best, quad.before, quad.best.reshape(quad.best.size)
-    out = np.empty(QUAD, np.int64)
+    flat = quad.best.reshape(quad.best.size)
+    before, out = np.empty(QUAD, np.int64), np.empty(QUAD, np.int64)
     for s in range(QUAD):
         if quad.length[s] > 1:
             _first_pairs(text, quad, s)
@@ -136,13 +134,11 @@ def _forward(text: _Text, quad: _Quad) -> None:
         for b in range(L):
             for s in range(QUAD):
                 here = t < quad.length[s]
-                row = quad.place[s] + t if here else 0
-                out[s] = (row * L + b) * P
+                row = quad.place[s] + t if here else 1
+                before[s], out[s] = (row - 1) * L * P + b, (row * here * L + b) * P
                 if here:
-                    for a in range(L):
-                        before[s, a] = best[row - 1, a, b]
                     _local(text, quad.begin[s] + t, b, quad.local[s])
-            _step(text.inner, b * L * P, before, quad.local, flat, out)
+            _step(text.inner, b, quad.local, flat, before, out)
 
 
 @kernel
@@ -164,22 +160,22 @@ def _local(text: _Text, token: int, b: int, out: F64) -> None:
 
 
 @kernel
-def _step(inner: F64, m: int, before: F64, local: F64, best: F64, out: I64) -> None:
-    """best[out[s] + c] = local[s, c] + max over a of before[s, a] + inner[m + a P + c], s < 4.
+def _step(inner: F64, b: int, local: F64, best: F64, before: I64, out: I64) -> None:
+    """best[out[s] + c] = local[s, c] + max over a of best[before[s] + a P] + inner[b, a, c], s < 4.
 
-    P is the width of the rows of `inner`; best is flat.
+    P is the width of the rows; best is flat.
     """
-    n, P = before.shape[1], local.shape[1]
+    n, P = inner.shape[1], local.shape[1]
     for k in range(0, P, WIDTH):
         s0 = s1 = s2 = s3 = lanes.splat(-np.inf)
-        i = m + k
-        for a in range(n):
+        i, at0, at1, at2, at3 = b * n * P + k, before[0], before[1], before[2], before[3]
+        for _ in range(n):
             e = lanes.load(inner, i)
-            s0 = lanes.maximum(lanes.add(lanes.spread(before, a), e), s0)
-            s1 = lanes.maximum(lanes.add(lanes.spread(before, n + a), e), s1)
-            s2 = lanes.maximum(lanes.add(lanes.spread(before, 2 * n + a), e), s2)
-            s3 = lanes.maximum(lanes.add(lanes.spread(before, 3 * n + a), e), s3)
-            i += P
+            s0 = lanes.maximum(lanes.add(lanes.spread(best, at0), e), s0)
+            s1 = lanes.maximum(lanes.add(lanes.spread(best, at1), e), s1)
+            s2 = lanes.maximum(lanes.add(lanes.spread(best, at2), e), s2)
+            s3 = lanes.maximum(lanes.add(lanes.spread(best, at3), e), s3)
+            i, at0, at1, at2, at3 = i + P, at0 + P, at1 + P, at2 + P, at3 + P
         lanes.store(best, out[0] + k, lanes.add(s0, lanes.load(local, k)))
         lanes.store(best, out[1] + k, lanes.add(s1, lanes.load(local, P + k)))
         lanes.store(best, out[2] + k, lanes.add(s2, lanes.load(local, 2 * P + k)))
