@@ -1,6 +1,7 @@
 """Kernels of `fused`, for a batch of labeled text with transitions by position.
 
-All but `visit_batch` are copied into it: compiled one by one they take twice as long.
+A *step* is some sentences of a batch in a row, as many as the cache holds. All functions but
+`visit_batch` are copied into it: compiled one by one they take longer.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def visit_batch(
     spread: bool,
     own: Slopes,
 ) -> None:
-    """Infer a batch, the sentences first to last, or add its slopes to the gradient; or both.
+    """Infer a batch, the sentences first to last - 1, or add its slopes to the gradient; or both.
 
     own: of the batch; if both, of its longest step. A single kernel for all three: its code need
     not be made again for another number of threads.
@@ -176,7 +177,7 @@ def _infer_step(
     own: Slopes,
     at: int,
 ) -> None:
-    """Values and slopes of the sentences i to j of a batch, from row `at` on."""
+    """Values and slopes of a step, sentences i to j - 1 of a batch, from row `at` on."""
     begin, end = text.offsets[i], text.offsets[j]
     node, live = thread.node[: end - begin], own.live[at : at + end - begin]
     scores.sum_nodes(text.nodes, begin, weights.table, weights.lists, weights.sums, node)
@@ -282,7 +283,7 @@ def _close(
 
 @inline_kernel
 def _spread(i: int, j: int, at: int, text: Text, own: Slopes, out: Weights) -> None:
-    """Add the slopes of the sentences i to j, from row `at` on, to the gradient."""
+    """Add the slopes of a step, sentences i to j - 1 from row `at` on, to the gradient."""
     begin, end = text.offsets[i], text.offsets[j]
     node, live = own.node[at : at + end - begin], own.live[at : at + end - begin]
     tokens = EdgeTokens(text.edges, 0, text.first, out.edges, out.edge_sums)

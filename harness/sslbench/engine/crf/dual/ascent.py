@@ -36,7 +36,7 @@ from sslbench.engine.crf.terms import HardLabels
 from sslbench.engine.crf.weights.layout import Layout
 from sslbench.engine.crf.weights.occurrences import Occurrences
 from sslbench.engine.crf.weights.rowtable import RowTable, stride
-from sslbench.engine.types import F64, I32, I64
+from sslbench.engine.types import F64, I32, Bool
 
 #: least tokens of a block: blocks of one sentence need fewer passes, but more time and memory for
 #: their transitions
@@ -156,9 +156,7 @@ class Ascent:
             np.zeros((L + 1, L)), np.zeros(L), objective.sigma2, layout.use_start, layout.use_stop
         )
         live = _live(objective, data, labels) if data.varying and len(layout.transitions) else None
-        return cls(
-            layout, text, states, transitions, live, _variables(cut, data.offsets, labels, L)
-        )
+        return cls(layout, text, states, transitions, live, _variables(cut, data.first, labels, L))
 
     def one_pass(self, number: int, peak: float) -> int:
         """Visit all blocks in the random order of this pass; return a status as in `scaled`.
@@ -201,10 +199,9 @@ def _text(objective: Objective, data: EncodedCorpus, cut: list[Batch], labels: I
     return DualText(sentence, data.offsets, labels, forced, forbidden, limited)
 
 
-def _variables(cut: list[Batch], offsets: I64, labels: I32, L: int) -> DualVariables:
-    mu, first = np.zeros((len(labels), L), np.float32), np.zeros(len(labels), np.bool_)
+def _variables(cut: list[Batch], first: Bool, labels: I32, L: int) -> DualVariables:
+    mu = np.zeros((len(labels), L), np.float32)
     mu[np.arange(len(labels)), labels] = 1.0
-    first[offsets[:-1]] = True
     block = np.repeat(np.arange(len(cut)), [batch.n_tokens for batch in cut])
     at = np.flatnonzero(~first)
     cell = (block[at] * L + labels[at - 1]) * L + labels[at]

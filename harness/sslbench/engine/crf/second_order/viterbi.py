@@ -134,8 +134,8 @@ def _forward(text: _Text, quad: _Quad) -> None:
         for b in range(L):
             for s in range(QUAD):
                 here = t < quad.length[s]
-                row = quad.place[s] + t if here else 1
-                before[s], out[s] = (row - 1) * L * P + b, (row * here * L + b) * P
+                row = quad.place[s] + t if here else 0
+                before[s], out[s] = max(row - 1, 0) * L * P + b, (row * L + b) * P
                 if here:
                     _local(text, quad.begin[s] + t, b, quad.local[s])
             _step(text.inner, b, quad.local, flat, before, out)

@@ -15,7 +15,7 @@ from sslbench.engine.crf.simd import rows
 from sslbench.engine.lazy import lazy
 from sslbench.engine.types import F64, I16, I32, I64
 
-#: rows of more columns begin on a line of the cache; short ones would take more of it
+#: rows of more columns begin at a cache line; short ones would take more of the cache
 WIDE = 64
 
 
