@@ -39,6 +39,7 @@ def test_runs_are_of_short_and_long_texts_with_few_and_many_labels(
             elif edges and task.spec.model == "crf1":
                 _, data = trained_on(train, task.templates)
                 bundles.append((data.states.n_bundles, data.edges.n_bundles))
+                assert data.suits_fused
             labels = len(train.column("label").vocabulary)
             seen.append((task.spec.model, kind, labels, train.n_tokens))
 

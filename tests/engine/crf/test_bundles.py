@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from sslbench.engine.compilation.threads import using_threads
 from sslbench.engine.corpus import Corpus
-from sslbench.engine.crf import ChainCRF, ChainModel, HardLabels
+from sslbench.engine.crf import ChainCRF, ChainModel, HardLabels, TrainingParams
 from sslbench.engine.crf.chain_model import SecondOrderModel
+from sslbench.engine.crf.dual import ascent
 from sslbench.engine.crf.encoded_corpus import EncodedCorpus
 from sslbench.engine.crf.objective import evaluate_terms
 from sslbench.engine.crf.weights import bundles
@@ -84,6 +86,27 @@ def test_the_same_bits_for_any_number_of_threads() -> None:
     for values, gradient in results[1:]:
         np.testing.assert_array_equal(values, results[0][0])
         np.testing.assert_array_equal(gradient, results[0][1])
+
+
+@pytest.mark.parametrize(("ftol", "bundled"), [(1e-2, False), (0.0, True)])
+def test_a_start_that_is_good_enough_is_evaluated_without_them(
+    ftol: float, bundled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bundles pay off from the second evaluation on."""
+    crf, corpus, codes = problem(ChainModel(), "observed")
+    crf.weights[:] = 0.0
+    monkeypatch.setattr(ascent, "FEWEST_TOKENS", 0)
+    build, seen = Bundled.build, []
+
+    def collect(*args: Any, reused: bool, **options: Any) -> Bundled:
+        seen.append(reused)
+        return build(*args, reused=reused, **options)
+
+    monkeypatch.setattr(Bundled, "build", collect)
+    params = TrainingParams(sigma2=1.0, ftol=ftol)
+    result = crf.train([(crf.encode(corpus), HardLabels(codes))], params)
+    assert result.converged
+    assert any(seen) == bundled
 
 
 def attributes_of(sums: TokenSums, members: TokenSums, n: int) -> list[int]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from sslbench.engine.crf.data import LabelTriples, SentenceGroups
 from sslbench.engine.crf.first_order import entropy as kernels
-from sslbench.engine.crf.first_order.batch import BatchPotentials, check_feasible, check_weights
+from sslbench.engine.crf.first_order.batch import BatchPotentials, check_feasible, sentence_weights
 from sslbench.engine.crf.second_order.batch import SecondOrderPotentials
 from sslbench.engine.crf.terms import PotentialGradient, weights_of
 from sslbench.engine.types import F64
@@ -45,7 +45,7 @@ class BatchEntropy:
         over local conditionals, O(T L^3).
         Raises InfeasibleSentenceError for a sentence of weight > 0 without a possible labeling.
         """
-        check_weights(weights, potentials.batch)
+        weights = sentence_weights(weights, potentials.batch)
         if isinstance(potentials, SecondOrderPotentials):
             entropy, node, edge, labels, triples = potentials.entropy(weights)
             return cls(entropy, weights, node, edge, labels, triples)

@@ -21,10 +21,11 @@ from sslbench.engine.compilation.threads import in_order, number_of_threads
 from sslbench.engine.crf.bundle_sums import BundleSums
 from sslbench.engine.crf.data import Batch
 from sslbench.engine.crf.encoded_corpus import EncodedCorpus
-from sslbench.engine.crf.first_order.batch import InfeasibleSentenceError
-from sslbench.engine.crf.first_order.scaled import INFEASIBLE, REDO, shifted_transitions
+from sslbench.engine.crf.first_order.batch import check_feasible
+from sslbench.engine.crf.first_order.scaled import REDO, shifted_transitions
 from sslbench.engine.crf.fused_kernels import Potentials, Slopes, Text, Values, Weights, visit_batch
 from sslbench.engine.crf.simd import rows
+from sslbench.engine.crf.terms import value_of_labels
 from sslbench.engine.crf.weights.rowtable import stride
 from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.types import F64, I32, I64, Bool
@@ -56,9 +57,7 @@ def log_likelihood(
     labels, factors = labeled
     check_array(labels, "labels", np.int32, (data.n_tokens,), (0, L))
     text = Text(data.states.tokens, data.edges.tokens, data.first, data.offsets, labels, factors)
-    w = tables.transitions
-    if transition_mask is not None:
-        w = np.where(transition_mask, w, -np.inf)
+    w = tables.allowed_transitions(transition_mask)
     edge = np.ascontiguousarray(w[None, :L])
     potentials = Potentials(edge, shifted_transitions(edge), data.live)
     given = text, _weights(tables, sums, w), potentials
@@ -70,12 +69,15 @@ def log_likelihood(
     if number_of_threads() == 1:
         for batch in data.live_batches:
             own = _slopes(step + int(np.diff(batch.offsets).max()), L, K)
-            visit(batch.sentence_lo, batch.sentence_hi, True, True, own)
+            visit(batch.sentence_lo, batch.sentence_hi, infer=True, spread=True, own=own)
     else:
         infer = partial(_infer, visit, L, K)
         for batch, own in zip(data.live_batches, in_order(infer, data.live_batches), strict=True):
-            visit(batch.sentence_lo, batch.sentence_hi, False, True, own)
-    return _checked(values, data.offsets, factors)
+            visit(batch.sentence_lo, batch.sentence_hi, infer=False, spread=True, own=own)
+    whole = Batch(0, data.n_tokens, 0, S, data.offsets)
+    check_feasible(whole, values.status)
+    found = value_of_labels(factors, values.log_p, whole)
+    return found, np.flatnonzero(values.status == REDO)
 
 
 def _slopes(tokens: int, n_labels: int, columns: int) -> Slopes:
@@ -87,21 +89,8 @@ def _slopes(tokens: int, n_labels: int, columns: int) -> Slopes:
 
 def _infer(visit: Callable[..., None], n_labels: int, columns: int, batch: Batch) -> Slopes:
     own = _slopes(batch.n_tokens, n_labels, columns)
-    visit(batch.sentence_lo, batch.sentence_hi, True, False, own)
+    visit(batch.sentence_lo, batch.sentence_hi, infer=True, spread=False, own=own)
     return own
-
-
-def _checked(values: Values, offsets: I64, weights: F64) -> tuple[F64, I64]:
-    status = values.status
-    if (status == INFEASIBLE).any():
-        i = int(np.argmax(status == INFEASIBLE))
-        raise InfeasibleSentenceError(f"sentence {i}: no label sequence is possible")
-    log_p: F64 = np.add.reduceat(values.log_p, offsets[:-1])
-    found = np.multiply(weights, log_p, out=np.zeros_like(log_p), where=weights != 0)
-    if np.isneginf(found).any():
-        i = int(np.argmin(found))
-        raise InfeasibleSentenceError(f"sentence {i}: its labels break the constraints")
-    return found, np.flatnonzero(status == REDO)
 
 
 def _weights(tables: WeightTables, sums: BundleSums, transitions: F64) -> Weights:

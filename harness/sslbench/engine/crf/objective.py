@@ -62,9 +62,7 @@ def batch_potentials(
     scores.node_scores(entries, batch.lo, tables.table, tables.lists, sums.node, node)
     if data.dense is not None:
         scores.column_scores(data.dense[batch.tokens], tables.columns, node)
-    w = tables.transitions
-    if transition_mask is not None:
-        w = np.where(transition_mask, w, -np.inf)
+    w = tables.allowed_transitions(transition_mask)
     node[batch.offsets[:-1]] += w[L]
     node[batch.offsets[1:] - 1] += tables.stop
     edge = np.ascontiguousarray(w[None, :L])

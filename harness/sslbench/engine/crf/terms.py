@@ -181,6 +181,19 @@ def _weighted(weight: F64, value: F64) -> F64:
     return np.multiply(weight, value, out=np.zeros_like(value), where=weight != 0)
 
 
+def value_of_labels(weight: F64, log_p: F64, batch: Batch) -> F64:
+    """Return float64[s]: weight float64[s] times log p of the labels of each sentence.
+
+    log_p: float64[n], sums to log p over each sentence.
+    Raises InfeasibleSentenceError for labels that are impossible.
+    """
+    value = _weighted(weight, per_sentence(log_p, batch))
+    if np.isneginf(value).any():
+        i = batch.sentence_lo + int(np.argmin(value))
+        raise InfeasibleSentenceError(f"sentence {i}: its labels break the constraints")
+    return value
+
+
 @dataclass(frozen=True)
 class MaskedWords:
     """Log-probabilities of words that the model does not see, for texts without labels.
@@ -220,11 +233,7 @@ class HardLabels:
         weight = weights_of(self.weights, batch)
         y = self.labels[batch.tokens]
         log_p, slopes = potentials.log_likelihood(y, None if self.weights is None else weight)
-        value = _weighted(weight, per_sentence(log_p, batch))
-        if np.isneginf(value).any():
-            i = batch.sentence_lo + int(np.argmin(value))
-            raise InfeasibleSentenceError(f"sentence {i}: its labels break the constraints")
-        return PotentialGradient.of(value, slopes)
+        return PotentialGradient.of(value_of_labels(weight, log_p, batch), slopes)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())

@@ -72,7 +72,7 @@ class BatchPotentials:
         Raises InfeasibleSentenceError for a sentence without a possible labeling.
         """
         if weights is not None:
-            check_weights(weights, self.batch)
+            weights = sentence_weights(weights, self.batch)
             if (weights != weights[0]).any():  # a sum over all edges cannot be weighted by sentence
                 return self.per_position().posterior().weighted(weights)
             return self.posterior().weighted(weights)
@@ -99,8 +99,7 @@ class BatchPotentials:
         """
         gold = self.path_scores(labels)
         slopes = self.posterior(weights).times(-1.0)
-        ones = np.ones(len(self.batch.offsets) - 1)
-        own = ones if weights is None else weights
+        own = sentence_weights(weights, self.batch)
         paths.add_path(self.batch.offsets, labels, own, slopes.node, slopes.edge)
         return gold - slopes.log_scale, slopes
 
@@ -180,10 +179,17 @@ def per_sentence(values: F64, batch: Batch) -> F64:
     return np.add.reduceat(values, batch.offsets[:-1])
 
 
-def check_weights(weights: F64, batch: Batch) -> None:
-    """Raise ValueError unless there is a weight for each sentence of the batch."""
-    if weights.shape != (len(batch.offsets) - 1,):
-        raise ValueError(f"{weights.shape} weights for {len(batch.offsets) - 1} sentences")
+def sentence_weights(weights: F64 | None, batch: Batch) -> F64:
+    """Return float64[s]: the weights of the sentences; None: ones.
+
+    Raises ValueError unless there is one for each sentence of the batch.
+    """
+    n = len(batch.offsets) - 1
+    if weights is None:
+        return np.ones(n)
+    if weights.shape != (n,):
+        raise ValueError(f"{weights.shape} weights for {n} sentences")
+    return weights
 
 
 def check_feasible(batch: Batch, status: I8) -> None:

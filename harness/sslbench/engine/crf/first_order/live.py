@@ -18,7 +18,7 @@ from sslbench.engine.crf.first_order.batch import (
     BatchPosterior,
     BatchPotentials,
     check_feasible,
-    check_weights,
+    sentence_weights,
 )
 from sslbench.engine.crf.first_order.scaled import (
     REDO,
@@ -106,9 +106,7 @@ class LivePotentials(BatchPotentials):
         Raises InfeasibleSentenceError for a sentence without a possible labeling.
         """
         batch, (n, L) = self.batch, self.node.shape
-        if weights is None:
-            weights = np.ones(len(batch.offsets) - 1)
-        check_weights(weights, batch)
+        weights = sentence_weights(weights, batch)
         log_scale, mu = np.empty(n), np.empty((n, L))
         status, groups = np.empty(len(weights), np.int8), batch.groups()
         sums = np.zeros((len(groups) - 1, L, L))
@@ -126,7 +124,7 @@ class LivePotentials(BatchPotentials):
     def log_likelihood(self, labels: I32, weights: F64 | None = None) -> tuple[F64, BatchPosterior]:
         """Return log p of the labels and its derivatives, as `BatchPotentials`."""
         value, slopes = super().log_likelihood(labels, weights)
-        own = np.ones(len(self.batch.offsets) - 1) if weights is None else weights
+        own = sentence_weights(weights, self.batch)
         add_path(self.batch.offsets, labels, self.live.column, own, self.scores, None)
         return value, slopes
 

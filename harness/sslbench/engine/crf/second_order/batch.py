@@ -16,7 +16,7 @@ from sslbench.engine.crf.first_order.batch import (
     BatchPosterior,
     BatchPotentials,
     check_feasible,
-    check_weights,
+    sentence_weights,
 )
 from sslbench.engine.crf.second_order import log_space, scaled, viterbi
 from sslbench.engine.crf.second_order.log_space import BatchMarginals
@@ -64,7 +64,7 @@ class SecondOrderPotentials(BatchPotentials):
         Raises InfeasibleSentenceError for a sentence without a possible labeling.
         """
         n_sentences = len(self.batch.offsets) - 1
-        sentences = self._sentences(np.ones(n_sentences) if weights is None else weights)
+        sentences = self._sentences(weights)
         varying = self.edge.shape[0] != 1
         out, log_scale = self._outputs(sentences, varying), np.empty(len(self.node))
         status = np.empty(n_sentences, np.int8)
@@ -81,9 +81,8 @@ class SecondOrderPotentials(BatchPotentials):
     def log_likelihood(self, labels: I32, weights: F64 | None = None) -> tuple[F64, BatchPosterior]:
         """Return log p of the labels and its derivatives, as `BatchPotentials`."""
         value, slopes = super().log_likelihood(labels, weights)
-        ones = np.ones(len(self.batch.offsets) - 1)
         if slopes.triples is not None:
-            own = ones if weights is None else weights
+            own = sentence_weights(weights, self.batch)
             add_label_triples(labels, self.batch.offsets, own, slopes.triples)
         return value, slopes
 
@@ -104,7 +103,7 @@ class SecondOrderPotentials(BatchPotentials):
         """
         n_sentences = len(self.batch.offsets) - 1
         path, status = np.empty(self.batch.n_tokens, np.int32), np.empty(n_sentences, np.int8)
-        offsets, groups, _ = self._sentences(np.ones(n_sentences))
+        offsets, groups, _ = self._sentences()
         order = self._longest_first(groups)
         viterbi.decode(self.node, self.edge, self.triples, offsets, groups, order, path, status)
         check_feasible(self.batch, status)
@@ -126,13 +125,12 @@ class SecondOrderPotentials(BatchPotentials):
         edge = out.edge if varying else triples.pairs()
         return entropy, out.node, edge, counts.sum(axis=0), triples
 
-    def _sentences(self, weights: F64) -> SentenceGroups:
-        """Return groups of about GROUP_TOKENS tokens; weights: float64[s] of the sentences."""
+    def _sentences(self, weights: F64 | None = None) -> SentenceGroups:
+        """Return groups of about GROUP_TOKENS tokens; weights: float64[s]; None: ones."""
         offsets = self.batch.offsets
-        check_weights(weights, self.batch)
         cuts = np.searchsorted(offsets, np.arange(0, offsets[-1], GROUP_TOKENS))
         groups = np.unique(np.append(cuts, len(offsets) - 1)).astype(np.int64)
-        return SentenceGroups(offsets, groups, weights)
+        return SentenceGroups(offsets, groups, sentence_weights(weights, self.batch))
 
     def _outputs(self, sentences: SentenceGroups, varying: bool) -> BatchMarginals:
         (n, L), G = self.node.shape, len(sentences.groups) - 1

@@ -13,7 +13,7 @@ from sslbench.engine.crf.data import LabelTriples
 from sslbench.engine.crf.weights.layout import Layout
 from sslbench.engine.crf.weights.rowtable import RowTable
 from sslbench.engine.crf.weights.scores import EdgeWeights
-from sslbench.engine.types import F64
+from sslbench.engine.types import F64, Bool
 
 
 class SecondOrder(NamedTuple):
@@ -132,6 +132,10 @@ class WeightTables:
             EdgeWeights(codes, layout.inner_transitions, rows, columns, edge_lists),
             layout.part(flat, "factors"),
         )
+
+    def allowed_transitions(self, mask: Bool | None) -> F64:
+        """Return float64[L+1, L]: `transitions`, -inf where the mask bool[L+1, L] is False."""
+        return self.transitions if mask is None else np.where(mask, self.transitions, -np.inf)
 
     def pack(self, flat: F64) -> None:
         """Write the parts that are copies back into the flat vector."""
