@@ -65,7 +65,7 @@ def _log_space_sentence(
     mean = log_space.additive_covariance(node, edge, beta, z, score, node_slope, edge_slope)
     node_slope *= weight
     edge_slope *= weight
-    counts += mu.sum(axis=0)
+    rows.add_columns(mu, 1.0, counts)
     return OK, -mean
 
 
@@ -263,13 +263,13 @@ def _shared_groups(
             if s == REDO:
                 slow, own[:] = np.zeros((1, L, L)), 0.0
                 s, entropy[i] = _log_space_sentence(here, edge, weights[i], slope, slow, own)
-                edge_slopes[g] += slow[0]
+                rows.add_scaled(slow[0], 1.0, edge_slopes[g])
             else:
                 for a in range(L):
                     for b in range(L):
                         own_edge = edges[0, a, b] * M[0, a, b] + edges[1, a, b] * M[1, a, b]
                         edge_slopes[g, a, b] += weights[i] * own_edge
-            counts[g] += own
+            rows.add_scaled(own, 1.0, counts[g])
             status[i] = s
 
 
@@ -350,7 +350,7 @@ def _varying_sentence(
     T, L = node.shape
     top, own = np.empty(T), np.zeros(L)
     safe, zeros = prepare_varying(node, edge, top)
-    score[:T] = edge
+    rows.copy(edge, score[:T])
     status, entropy = REDO, 0.0
     if safe:
         messages = np.empty((2, T, L))
@@ -360,11 +360,11 @@ def _varying_sentence(
             status = _varying_backward(edge, scratch, zeros, weight, node_slope, own)
     if status == REDO:
         first = np.zeros((T, L))  # `score` includes the node potentials of the other positions
-        first[0] = node[0]
+        rows.copy(node[0], first[0])
         edge[:], own[:] = 0.0, 0.0
         status, entropy = _log_space_sentence(first, score[:T], weight, node_slope, edge, own)
     edge[0] = 0.0
-    counts += own
+    rows.add_scaled(own, 1.0, counts)
     return status, entropy
 
 

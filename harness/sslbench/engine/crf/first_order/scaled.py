@@ -177,7 +177,7 @@ def _forward(
     smallest, inverse = 1.0, 1.0
     for t in range(x.shape[0]):
         if t == 0:
-            alpha[0] = x[0]
+            rows.copy(x[0], alpha[0])
             c = rows.total(alpha[0])
         else:
             if live is not None:

@@ -25,6 +25,7 @@ import numpy as np
 from sslbench.engine.compilation.compiled import inline_kernel, kernel, parallel_kernel
 from sslbench.engine.crf.data import LabelTriples, SentenceGroups
 from sslbench.engine.crf.first_order.scaled import INFEASIBLE, OK
+from sslbench.engine.crf.simd import rows
 from sslbench.engine.types import F64, I8
 
 
@@ -174,22 +175,21 @@ def marginals(x: Chain, weight: float, out: Marginals) -> None:
                     new[b, c] += p
                     if t > 1:
                         inner[a, b, c] += weight * p
-        xi[:] = new
+        rows.copy(new, xi)
         _add_pairs(xi, weight, t, out)
 
 
 @kernel
 def _add_pairs(xi: F64, weight: float, t: int, out: Marginals) -> None:
     """Put the pairs of position t >= 1 into all outputs but those of three labels in a row."""
-    out.node[t] = weight * xi.sum(axis=0)
+    out.node[t] = 0.0
+    rows.add_columns(xi, weight, out.node[t])
     if out.edge.shape[0] > 0:
-        out.edge[t] += weight * xi
+        rows.add_scaled(xi, weight, out.edge[t])
     if t == 1:
-        first = out.triples.begin
-        first += weight * xi
+        rows.add_scaled(xi, weight, out.triples.begin)
     if t == out.node.shape[0] - 1:
-        last = out.triples.end
-        last += weight * xi
+        rows.add_scaled(xi, weight, out.triples.end)
 
 
 @kernel
@@ -234,8 +234,7 @@ def _entropy(x: Chain, weight: float, out: Marginals, counts: F64) -> float:
                 xi[b, c] = new[b, c]
                 F[b, c] = moment[b, c] / new[b, c] if new[b, c] > 0.0 else 0.0
         _add_pairs(cov, 1.0, t, out)
-        for c in range(L):
-            counts[c] += xi[:, c].sum()
+        rows.add_columns(xi, 1.0, counts)
     return -mean
 
 

@@ -207,7 +207,7 @@ def _single(node: F64, weight: float, mu: F64, log_scale: F64) -> int:
     for b in range(node.shape[1]):
         mu[0, b] = math.exp(node[0, b] - top)
         total += mu[0, b]
-    mu[0] *= weight / total
+    rows.scale(mu[0], weight / total)
     log_scale[0] = top + math.log(total)
     return OK
 

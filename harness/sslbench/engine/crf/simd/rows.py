@@ -307,6 +307,32 @@ def scale(x: F64, factor: float) -> None:
 
 
 @kernel
+def copy(x: F64, out: F64) -> None:
+    """out = x, arrays of one shape; an assignment of arrays takes 2 s more to compile."""
+    flat, to = x.reshape(-1), out.reshape(-1)
+    for i in range(flat.shape[0]):
+        to[i] = flat[i]
+
+
+@kernel
+def add_scaled(x: F64, factor: float, out: F64) -> None:
+    """out += factor x, arrays of one shape; an expression of arrays takes 2 s more to compile."""
+    flat, to = x.reshape(-1), out.reshape(-1)
+    for i in range(flat.shape[0]):
+        to[i] += factor * flat[i]
+
+
+@kernel
+def add_columns(x: F64, factor: float, out: F64) -> None:
+    """out[b] += factor times the sum of column b of x."""
+    for b in range(x.shape[1]):
+        s = 0.0
+        for a in range(x.shape[0]):
+            s += x[a, b]
+        out[b] += factor * s
+
+
+@kernel
 def aligned(n: int, width: int) -> F64:
     """Zeros float64[n, width] that start on a cache line.
 
