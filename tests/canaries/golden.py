@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.records.record import Predictions, RunRecord, predictions_sha256
+from sslbench.experiment.records.predictions import Predictions, predictions_sha256
+from sslbench.experiment.records.record import RunRecord
 
 FILE = Path(__file__).with_name("golden.json")
 COMMAND = "python tests/canaries/record.py"

@@ -9,7 +9,8 @@ from canaries import golden
 from canaries.data import plugins
 from canaries.record import updated
 from canaries.runs import RUNS, make
-from sslbench.experiment.records.record import Predictions, RunRecord
+from sslbench.experiment.records.predictions import Predictions
+from sslbench.experiment.records.record import RunRecord
 from sslbench.plugins import registry
 
 ENTRIES = golden.read()

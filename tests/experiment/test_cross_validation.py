@@ -16,7 +16,8 @@ from sslbench.engine.corpus import Column, Corpus, CorpusShards
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.metrics import coverage, pool, score
-from sslbench.experiment.records.record import RunRecord, pack_numbers, unpack_numbers
+from sslbench.experiment.records.predictions import pack_numbers, unpack_numbers
+from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.run.runner import execute
 from support import run_fakes
 from support.command import sslbench

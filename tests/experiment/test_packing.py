@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sslbench.experiment.records import packing
 from sslbench.experiment.records.packing import Block, DamageError
-from sslbench.experiment.records.record import Predictions
+from sslbench.experiment.records.predictions import Predictions
 
 NUMBERS = st.one_of(st.integers(0, 300), st.integers(-(2**62), 2**62))
 

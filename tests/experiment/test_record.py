@@ -17,15 +17,9 @@ from hypothesis import strategies as st
 from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.experiment.identity import corpus_hash
+from sslbench.experiment.records.predictions import Predictions
 from sslbench.experiment.records.reading import decode
-from sslbench.experiment.records.record import (
-    DataSpec,
-    Predictions,
-    RunRecord,
-    RunSpec,
-    encode,
-    jsonable,
-)
+from sslbench.experiment.records.record import DataSpec, RunRecord, RunSpec, encode, jsonable
 from sslbench.experiment.run.recording import failed
 from support.run_fakes import task
 

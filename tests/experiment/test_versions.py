@@ -15,7 +15,8 @@ from sslbench.experiment.checks.replay import Outcome, canaries, outcome, replay
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.identity import code_versions, is_current, processor, stale_runs
 from sslbench.experiment.planning.plan import plan
-from sslbench.experiment.records.record import Predictions, RunRecord
+from sslbench.experiment.records.predictions import Predictions
+from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench.engine.types import I32
-from sslbench.experiment.records.record import Predictions
+from sslbench.experiment.records.predictions import Predictions
 from sslbench.experiment.records.store import Store
 from sslbench.report.patterns import Pattern, patterns
 from support.command import sslbench

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.experiment.records.record import Predictions, RunRecord
+from sslbench.experiment.records.predictions import Predictions
+from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.trials import TuningSpent
 from sslbench.report.board import Board, board_of_tables
 from sslbench.report.leaderboard import Table, leaderboard

@@ -6,15 +6,8 @@ import msgspec
 import numpy as np
 
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
-from sslbench.experiment.records.record import (
-    GuardSpec,
-    Predictions,
-    RunRecord,
-    RunSpec,
-    encode,
-    pack_numbers,
-    predictions_sha256,
-)
+from sslbench.experiment.records.predictions import Predictions, pack_numbers, predictions_sha256
+from sslbench.experiment.records.record import GuardSpec, RunRecord, RunSpec, encode
 from support.board_records import broken, record
 
 LABELS = ("B-NP", "I-NP", "O")

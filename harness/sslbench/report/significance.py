@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import F64, I64
 from sslbench.experiment.metrics import CountTable, SentenceCounts, needed_fields, ratio
-from sslbench.experiment.records.record import RunRecord, unpack_numbers
+from sslbench.experiment.records.predictions import unpack_numbers
+from sslbench.experiment.records.record import RunRecord
 
 RANDOMIZATIONS = 9_999
 RANDOM_SEED = 20_080_615  # fixed: equal records give equal tables

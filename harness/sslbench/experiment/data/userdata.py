@@ -28,6 +28,7 @@ from sslbench.experiment.data.imports.files import KINDS, kind_of, parts_of
 from sslbench.experiment.data.labels import label_scheme
 from sslbench.experiment.data.layout import Reading
 from sslbench.experiment.data.reading import (
+    Read,
     columns_in,
     is_conllu,
     read_file,
@@ -162,12 +163,7 @@ def load_user_data(
         where most are.
     """
     files, columns = find_files(path), columns_of(path, columns, reading)
-    if "label" not in columns:
-        raise UserError(
-            f"no column is called label in --columns {','.join(columns)}",
-            hint="e.g. --columns word,pos,label",
-        )
-    check_sources(columns)
+    _check_columns(columns)
     vocabularies: dict[str, Vocabulary] = {}
     labeled = {split: file for split, file in files.items() if split != "unlabeled"}
     read = {
@@ -184,30 +180,39 @@ def load_user_data(
     if "test" not in splits and cut:
         splits["train"], test = _cut(splits["train"], files["train"])
         splits["test"] = without_weak(test)
-        notice(
-            f"{path}: no test file; {splits['test'].n_sentences} sentences of train, a fixed fifth,"
-            " are held out for the test"
-        )
-    raw = files.get("unlabeled")
+        held_out = f"{test.n_sentences} sentences of train, a fixed fifth, are held out"
+        notice(f"{path}: no test file; {held_out} for the test")
     how = {files[split]: each.notes for split, each in read.items()}
-    if raw is not None:
+    external: Callable[[], Shards] | None = None
+    if (raw := files.get("unlabeled")) is not None:
         how[raw] = text_notes(raw, columns, reading, task)
-    text = splits["train"].drop("label")
-    shared = {name: column.vocabulary for name, column in text.columns.items()}
-
-    def external(file: Path) -> Shards:
-        text = read_text_file(file, columns, shared, reading, task)
-        return CorpusShards(written(text, file, vocabularies=shared))
-
+        shared = {n: c.vocabulary for n, c in splits["train"].drop("label").columns.items()}
+        reads = partial(read_text_file, raw, columns, shared, reading, task)
+        external = partial(_text, reads, partial(written, file=raw, vocabularies=shared))
     return Dataset(
         name=dataset_name(path),
         task=task,
         metric="accuracy" if task == "tagging" else "f1",
         encoding=encoding,
         splits=splits,
-        external=None if raw is None else partial(external, raw),
+        external=external,
         metadata=_metadata(how, scheme, spelling),
     )
+
+
+def _check_columns(columns: Sequence[str]) -> None:
+    """UserError without a column of labels, or for weak sources without names of their own."""
+    if "label" not in columns:
+        raise UserError(
+            f"no column is called label in --columns {','.join(columns)}",
+            hint="e.g. --columns word,pos,label",
+        )
+    check_sources(columns)
+
+
+def _text(read: Callable[[], Read], written: Callable[[Read], Corpus]) -> Shards:
+    """The unlabeled text: its columns, and those of weak sources."""
+    return CorpusShards(written(read()))
 
 
 def _open_labels(corpus: Corpus) -> str:

@@ -25,6 +25,7 @@ from sslbench.experiment.records.index import (
     index_of,
 )
 from sslbench.experiment.records.packing import DamageError
+from sslbench.experiment.records.predictions import STORED, Predictions
 from sslbench.experiment.records.reading import (
     RECORD,
     StoreWarning,
@@ -36,7 +37,7 @@ from sslbench.experiment.records.reading import (
     read_record_file,
     stamp_of,
 )
-from sslbench.experiment.records.record import STORED, Predictions, RunRecord
+from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.segment import SUFFIX, Segment
 
 SEGMENTS = "segments"

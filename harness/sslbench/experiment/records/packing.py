@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sslbench.engine.types import I32
-from sslbench.experiment.records.record import SMALLEST, Predictions
+from sslbench.experiment.records.predictions import SMALLEST, Predictions
 
 Tree = dict[str, Any]  # a record as plain values
 Part = Literal["rest", "counts", "predictions"]
@@ -178,7 +178,7 @@ def _matrices(layout: _Layout, data: bytes, start: int, side_by_side: bool) -> I
 def whole(tree: Tree, counts: Arrays, predictions: Arrays, level: int = SMALLEST) -> Tree:
     """The record again: what is left of it, with its counts and predictions.
 
-    level: of the predictions' text, see `record.SMALLEST`.
+    level: of the predictions' text, see `predictions.SMALLEST`.
     DamageError if these do not belong together.
     """
     try:

@@ -16,13 +16,8 @@ import numpy as np
 from sslbench.engine.errors import InputWarning, UserError
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.records.packing import DamageError
-from sslbench.experiment.records.record import (
-    SCHEMA,
-    Predictions,
-    RunRecord,
-    predictions_sha256,
-    tree_digest,
-)
+from sslbench.experiment.records.predictions import Predictions, predictions_sha256
+from sslbench.experiment.records.record import SCHEMA, RunRecord, tree_digest
 
 _TOLERANCE = 1e-12  # of metrics: sums of counts are exact, quotients are rounded
 # A count, and the counts that it cannot exceed on any sentence.

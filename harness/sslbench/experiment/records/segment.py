@@ -23,7 +23,7 @@ from msgspec import Meta
 
 from sslbench.experiment.records import packing
 from sslbench.experiment.records.packing import PARTS, Arrays, Block, DamageError, Part, Tree
-from sslbench.experiment.records.record import SMALLEST
+from sslbench.experiment.records.predictions import SMALLEST
 
 SUFFIX = ".segment"
 MAGIC = b"sslbench segment 1\n"

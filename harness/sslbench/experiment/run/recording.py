@@ -16,15 +16,8 @@ from sslbench.experiment.identity import corpus_hash, environment
 from sslbench.experiment.inputs.protocol import Sample, folds_in_order
 from sslbench.experiment.metrics import Scores, pool
 from sslbench.experiment.planning.task import RunTask
-from sslbench.experiment.records.record import (
-    ErrorKind,
-    Predictions,
-    RunRecord,
-    Status,
-    jsonable,
-    pack_numbers,
-    predictions_sha256,
-)
+from sslbench.experiment.records.predictions import Predictions, pack_numbers, predictions_sha256
+from sslbench.experiment.records.record import ErrorKind, RunRecord, Status, jsonable
 from sslbench.experiment.records.trials import TuningSpent
 from sslbench.experiment.run.scoring import Scored
 from sslbench.experiment.run.training import Trained
