@@ -181,13 +181,9 @@ def choose(
     (task,) = plan(first, store=None, plugins=plugins, notice=notice)
     dataset = load_dataset(task, plugins)
     search = _Search(request, store, plugins, dataset, time.monotonic() + budget, notice, keeps)
-    features = (
-        [request.featurizer]
-        if request.featurizer
-        else fitting_featurizers(
-            plugins.featurizers, dataset.task, tuple(dataset.splits["train"].columns)
-        )
-    )
+    columns = tuple(dataset.splits["train"].columns)
+    features = [request.featurizer] if request.featurizer else None
+    features = features or fitting_featurizers(plugins.featurizers, dataset.task, columns)
     search.try_all([Candidate(baseline, name) for name in features])
     choice = search.choice
     if not choice.tried:
@@ -201,19 +197,24 @@ def choose(
         notice("no file of unlabeled text: only features are compared")
         methods = []
     search.try_all([Candidate(name, best.featurizer) for name in methods if name != baseline])
-    groups = witnesses(baseline_record, dataset)
-    for candidate, record in choice.tried.items():
-        if candidate.method != baseline:
-            paired = compare_runs(record, baseline_record, groups=groups)
-            choice.against_baseline[candidate] = paired
+    _test(choice, best, dataset)
+    return choice
+
+
+def _test(choice: Choice, baseline: Candidate, dataset: Dataset) -> None:
+    """Compare the methods with the baseline, and all with the one that is chosen then."""
+    record = choice.tried[baseline]
+    groups = witnesses(record, dataset)
+    for candidate, other in choice.tried.items():
+        if candidate.method != baseline.method:
+            choice.against_baseline[candidate] = compare_runs(other, record, groups=groups)
     chosen = choice.tried[choice.chosen]
     choice.close = [
         each
-        for each in (best, *choice.against_baseline)
+        for each in (baseline, *choice.against_baseline)
         if each != choice.chosen
         and compare_runs(choice.tried[each], chosen, groups=groups).p_value > LEVEL
     ]
-    return choice
 
 
 def _share(left: float) -> float:

@@ -155,7 +155,7 @@ def report(
 ) -> None:
     """Make the page and the tables (Markdown, CSV, LaTeX) of a suite from its records."""
     from sslbench.report.blocks import with_blocks
-    from sslbench.report.render import board_files, changed_files, grid, write_files
+    from sslbench.report.render import board_files, changed_files, write_files
     from sslbench.report.site import with_index
 
     if site is not None and out is not None:
@@ -179,11 +179,17 @@ def report(
         for line in [*(f"would change: {path}" for path in paths), *wrong]:
             echo(line)
     else:
-        for size in board.sizes:
-            names, rows = grid(board, size)
-            echo(table([(f"{size} labeled", *names), *rows], indent="") + "\n")
+        _show_means(board)
     tell(f"{sources.summary} {len(changed)} of {len(files)} files changed in {folder}")
     ctx.exit(1 if check and (changed or wrong) else 0)
+
+
+def _show_means(board: Board) -> None:
+    from sslbench.report.render import grid
+
+    for size in board.sizes:
+        names, rows = grid(board, size)
+        echo(table([(f"{size} labeled", *names), *rows], indent="") + "\n")
 
 
 def _board(suite: Suite, cells: Sequence[Cell], store: Store) -> tuple[Board, Sources, list[str]]:

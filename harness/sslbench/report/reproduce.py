@@ -18,7 +18,7 @@ from sslbench.experiment.planning.description import (
     source_description,
 )
 from sslbench.experiment.planning.settings import PLAIN, dataset_options
-from sslbench.experiment.records.record import RunSpec
+from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.plugins import Registry
 
 
@@ -41,23 +41,8 @@ class Commands:
         path: of the user's files; None = a registered dataset.
         text: whether to name the source of the unlabeled text.
         """
-        protocol = spec.protocol
-        words = ["sslbench", "run", "--method", spec.method]
-        words += self._data(spec, path)
-        words += ["--labeled", str(protocol.labeled), *(["--text", protocol.text] if text else [])]
-        if protocol.unlabeled is not None:
-            words += ["--unlabeled", str(protocol.unlabeled)]
-        words += ["--seeds", seed_ranges(seeds), "--tune", str(protocol.tune)]
-        if protocol.tune_cpu is not None:
-            words += ["--tune-cpu", f"{protocol.tune_cpu:g}"]
-        if not isinstance(protocol.tune_seed, msgspec.UnsetType):
-            words += ["--tune-seed", str(protocol.tune_seed)]
-        if not isinstance(protocol.tune_by, msgspec.UnsetType):
-            words += ["--tune-by", protocol.tune_by]
-        if not isinstance(protocol.labeled_by, msgspec.UnsetType):
-            words += ["--labeled-by", protocol.labeled_by]
-        if protocol.folds:
-            words += ["--folds", str(protocol.folds)]
+        words = ["sslbench", "run", "--method", spec.method, *self._data(spec, path)]
+        words += _protocol(spec.protocol, seeds, text)
         registered = spec.data.columns is None
         own, usual = self._params(spec.method, spec.dataset, spec.model, registered)
         searched = {name: value for name, value in usual.items() if name not in spec.params}
@@ -147,6 +132,20 @@ class Commands:
                 text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
                 words += ["--set", f"{owner}{name}={text}"]
         return words
+
+
+def _protocol(protocol: ProtocolSpec, seeds: Sequence[int], text: bool) -> list[str]:
+    words = ["--labeled", str(protocol.labeled), *(["--text", protocol.text] if text else [])]
+    if protocol.unlabeled is not None:
+        words += ["--unlabeled", str(protocol.unlabeled)]
+    words += ["--seeds", seed_ranges(seeds), "--tune", str(protocol.tune)]
+    if protocol.tune_cpu is not None:
+        words += ["--tune-cpu", f"{protocol.tune_cpu:g}"]
+    for option in ("tune_seed", "tune_by", "labeled_by"):
+        value = getattr(protocol, option)
+        if value is not msgspec.UNSET:
+            words += [f"--{option.replace('_', '-')}", str(value)]
+    return words + ["--folds", str(protocol.folds)] * (protocol.folds > 0)
 
 
 def changed_options(spec: RunSpec, plugins: Registry) -> dict[str, Any]:

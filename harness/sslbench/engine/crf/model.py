@@ -139,15 +139,18 @@ class ChainCRF(SequenceModel):
             callback=callback,
             progress=progress,
         )
+        self.weights = deduplication.split(self._checked(optimum, params).weights)
+        left = objective.gap(optimum, start.bound)
+        sizes = objective.n_tokens, self.layout.size
+        return TrainingResult.of(optimum, start.passes, *sizes, left, options.ftol)
+
+    def _checked(self, optimum: lbfgs.Result, params: TrainingParams) -> lbfgs.Result:
         if not (np.isfinite(optimum.value) and np.isfinite(optimum.weights).all()):
             raise ArithmeticError(
                 f"the training of {self.layout.size:,} weights gave numbers that are not finite"
                 f" (sigma2={params.sigma2:g})"
             )
-        self.weights = deduplication.split(optimum.weights)
-        left = objective.gap(optimum, start.bound)
-        sizes = objective.n_tokens, self.layout.size
-        return TrainingResult.of(optimum, start.passes, *sizes, left, options.ftol)
+        return optimum
 
     def _objective(
         self,
