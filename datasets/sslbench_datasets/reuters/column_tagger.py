@@ -62,7 +62,8 @@ def train_tagger(corpus: Corpus, column: str, templates: Iterable[Template]) -> 
     y = np.searchsorted(codes, gold.codes).astype(np.int32)
     featurizer = TemplateFeaturizer(templates)
     crf = ChainModel().prepare(featurizer, corpus, y, labels, state_support="observed")
-    say = _Progress(f"training a tagger for {column} ({len(labels)} labels)")
+    made = f"the column {column} of the newswire is made once, which takes minutes"
+    say = _Progress(f"{made}: training a tagger with {len(labels)} labels")
     part = crf.encode(corpus), HardLabels(y)
     crf.train([part], TrainingParams(sigma2=1.0), callback=say)
     return ColumnTagger(crf, Vocabulary(labels))
