@@ -182,8 +182,11 @@ def choose(
     dataset = load_dataset(task, plugins)
     search = _Search(request, store, plugins, dataset, time.monotonic() + budget, notice, keeps)
     columns = tuple(dataset.splits["train"].columns)
-    features = [request.featurizer] if request.featurizer else None
-    features = features or fitting_featurizers(plugins.featurizers, dataset.task, columns)
+    features = (
+        [request.featurizer]
+        if request.featurizer
+        else fitting_featurizers(plugins.featurizers, dataset.task, columns)
+    )
     search.try_all([Candidate(baseline, name) for name in features])
     choice = search.choice
     if not choice.tried:
