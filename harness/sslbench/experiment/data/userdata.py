@@ -166,9 +166,7 @@ def load_user_data(
     _check_columns(columns)
     vocabularies: dict[str, Vocabulary] = {}
     labeled = {split: file for split, file in files.items() if split != "unlabeled"}
-    read = {
-        split: read_file(file, columns, vocabularies, reading) for split, file in labeled.items()
-    }
+    read = {s: read_file(file, columns, vocabularies, reading) for s, file in labeled.items()}
     scheme, spelling, splits = label_scheme(read, labeled, reading.scheme)
     if scheme is None and (doubt := _open_labels(splits["train"])):
         notice(f"{files['train']}: {doubt}")
@@ -178,9 +176,8 @@ def load_user_data(
     splits = {name: without_weak(part) for name, part in splits.items()}
     splits["train"] = written(rich, files["train"], vocabularies={})
     if "test" not in splits and cut:
-        splits["train"], test = _cut(splits["train"], files["train"])
-        splits["test"] = without_weak(test)
-        held_out = f"{test.n_sentences} sentences of train, a fixed fifth, are held out"
+        splits |= _cut(splits["train"], files["train"])
+        held_out = f"{splits['test'].n_sentences} sentences of train, a fixed fifth, are held out"
         notice(f"{path}: no test file; {held_out} for the test")
     how = {files[split]: each.notes for split, each in read.items()}
     external: Callable[[], Shards] | None = None
@@ -324,11 +321,15 @@ def _split_of(file: Path) -> str:
     return splits[0] if splits and fits and file.is_file() else ""
 
 
-def _cut(corpus: Corpus, file: Path) -> tuple[Corpus, Corpus]:
-    """Four fifths for train and one for test, the same for every seed: results are comparable."""
+def _cut(corpus: Corpus, file: Path) -> dict[str, Corpus]:
+    """Four fifths for train and one for test, the same for every seed: results are comparable.
+
+    The test has no weak labels.
+    """
     if corpus.n_sentences < 2:
         message = "one sentence cannot be split into train and test"
         raise UserError(message, file=file, hint="add a test file")
     order = np.random.default_rng(CUT_STREAM).permutation(corpus.n_sentences)
     n_test = max(1, corpus.n_sentences // TEST_SHARE)
-    return corpus.select(np.sort(order[n_test:])), corpus.select(np.sort(order[:n_test]))
+    test = without_weak(corpus.select(np.sort(order[:n_test])))
+    return {"train": corpus.select(np.sort(order[n_test:])), "test": test}
