@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sslbench.engine.compilation.borrowed import borrowed
 from sslbench.engine.compilation.compiled import inline_kernel, kernel
 from sslbench.engine.crf.data import GROUP_SENTENCES
 from sslbench.engine.crf.first_order.live import LiveTransitions, own_copy
@@ -124,7 +125,8 @@ def visit_batch(
     own: of the batch; if both, of its longest step. A single kernel for all three: its code need
     not be made again for another number of threads.
     """
-    longest = 0
+    text, weights, potentials, values, out = borrowed((text, weights, potentials, values, out))
+    own, longest = borrowed(own), 0
     for i in range(first, last):
         longest = max(longest, text.offsets[i + 1] - text.offsets[i])
     thread = _thread(potentials, step + longest if infer else 0)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sslbench.engine.compilation.borrowed import borrowed
 from sslbench.engine.compilation.compiled import kernel
 from sslbench.engine.crf.dual.posterior import Block, DualText, LiveBlock, Space, posterior
 from sslbench.engine.crf.dual.weights import DualRows, DualTransitions, move, move_transitions, sums
@@ -262,6 +263,8 @@ def ascend(
     out: float64[3], to which are added the rise of the dual, an estimate of what is missing to its
     maximum, and the attempts that did not raise it.
     """
+    text, states, weights, live = borrowed((text, states, weights, live))
+    dual, space, live_space = borrowed((dual, space, live_space))
     w = weights.inner[: weights.stop.shape[0]]
     for k in order:
         borders = text.offsets[text.sentence[k] : text.sentence[k + 1] + 1]

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sslbench.engine.compilation.borrowed import borrowed
 from sslbench.engine.compilation.compiled import kernel, parallel_kernel
 from sslbench.engine.crf.first_order import log_space
 from sslbench.engine.crf.simd import rows
@@ -145,7 +146,7 @@ def shared_sentence(
     x_t, so that nothing waits for a division; beta carries 1 / c_t, so that alpha_t beta_t are the
     marginals.
     """
-    x, alpha, beta = scratch
+    (x, alpha, beta), mu = borrowed(scratch), borrowed(mu)
     span, T = transitions.span + _range_by_position(live), x.shape[0]
     status, zeros = _exponentials(node, span, transitions.zeros, x, log_scale)
     if status != OK:
@@ -170,10 +171,10 @@ def _forward(
     transitions: Transitions, live: Live | None, scratch: ChainScratch, zeros: bool, log_scale: F64
 ) -> float:
     """Fill in alpha, scale x, add to log_scale; return the last 1 / c, 0 if it is not safe."""
-    E, top = transitions.E, transitions.top
-    x, alpha, _ = scratch
+    E, top = borrowed(transitions.E), transitions.top
+    x, alpha, _ = borrowed(scratch)
     if live is not None:
-        cell, base, by_position = live.cell, live.base, live.by_position
+        cell, base, by_position = live.cell, live.base, borrowed(live.by_position)
     smallest, inverse = 1.0, 1.0
     for t in range(x.shape[0]):
         if t == 0:
@@ -200,10 +201,10 @@ def _backward(
     ET: F64, live: Live | None, scratch: ChainScratch, zeros: bool, inverse: float
 ) -> bool:
     """Fill in beta; x becomes the right factor of xi.  Return whether that is safe."""
-    x, _, beta = scratch
+    (x, _, beta), ET = borrowed(scratch), borrowed(ET)
     T, P = x.shape
     if live is not None:
-        turned, by_position = live.turned, live.by_position
+        turned, by_position = live.turned, borrowed(live.by_position)
     smallest = 1.0
     for b in range(P):
         beta[T - 1, b] = inverse
@@ -271,6 +272,7 @@ def _exponentials(node: F64, span: float, zeros: bool, x: F64, log_scale: F64) -
 
     span: range of the finite transition scores; zeros: are others -inf?
     """
+    node, x = borrowed(node), borrowed(x)
     for t in range(node.shape[0]):
         top, low, own_zeros = rows.bounds(node[t])
         if top == -np.inf:

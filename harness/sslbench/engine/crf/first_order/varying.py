@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sslbench.engine.compilation.borrowed import borrowed
 from sslbench.engine.compilation.compiled import kernel, parallel_kernel
 from sslbench.engine.crf.first_order.scaled import (
     INFEASIBLE,
@@ -184,7 +185,7 @@ def varying(
 @parallel_kernel(lambda work: len(work.groups) - 1)
 def _in_probability_space(begin: int, end: int, work: _Work) -> None:
     """`varying`, but edge of a sentence of status REDO has the potentials of both kinds."""
-    groups, offsets, node, edge, mu, log_scale, status = work
+    groups, offsets, node, edge, mu, log_scale, status = borrowed(work)
     L = node.shape[1]
     for i in range(groups[begin], groups[end]):
         lo, hi = offsets[i], offsets[i + 1]
