@@ -200,12 +200,12 @@ def choose(
         notice("no file of unlabeled text: only features are compared")
         methods = []
     search.try_all([Candidate(name, best.featurizer) for name in methods if name != baseline])
-    _test(choice, best, dataset)
+    _compare(choice, best, dataset)
     return choice
 
 
-def _test(choice: Choice, baseline: Candidate, dataset: Dataset) -> None:
-    """Compare the methods with the baseline, and all with the one that is chosen then."""
+def _compare(choice: Choice, baseline: Candidate, dataset: Dataset) -> None:
+    """Compare the methods with the baseline, which decides what is chosen; then all with that."""
     record = choice.tried[baseline]
     groups = witnesses(record, dataset)
     for candidate, other in choice.tried.items():

@@ -1,9 +1,9 @@
-"""Arrays of the caller, whose views are not counted.
+"""Arguments of kernels, without counting references to their arrays.
 
-numba counts the references to an array. Each view of it, as a row or the field of a tuple, costs an
-atomic operation when it is made and one when it is given up: several percent of the time of a loop
-that makes some for each token. A kernel need not count references to its arguments, since the
-caller has one until the kernel returns.
+numba counts the references to an array. Each view of the array, such as a row, costs one atomic
+operation when it is made and one when it ends, which adds up in a loop that makes views for each
+token. A kernel does not have to count references to its arguments: its caller keeps the arrays
+until the kernel returns.
 """
 
 from __future__ import annotations
@@ -40,6 +40,6 @@ def _borrowed(_typing: Any, value: Any) -> Any:
     return value(value), generate
 
 
-#: for kernels: return an argument, an array or a tuple of arrays, without counting its references.
-#: Neither it nor a view of it may be returned.
+#: for kernels: return an argument, an array or a tuple of arrays, whose views are not counted.
+#: The argument and its views must not be used after the kernel that got it has returned.
 borrowed = cast("Callable[[T], T]", _borrowed)

@@ -1,7 +1,7 @@
 """Kernels of `fused`, for a batch of labeled text with transitions by position.
 
-A *step* is some sentences of a batch in a row, as many as the cache holds. All functions but
-`visit_batch` are copied into it: compiled one by one they take longer.
+A *step* is a few consecutive sentences of a batch, so that their numbers fit into the cache. All
+functions but `visit_batch` are copied into it: compiled one by one they take longer.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _infer_step(
     own: Slopes,
     at: int,
 ) -> None:
-    """Values and slopes of a step, sentences i to j - 1 of a batch, from row `at` on."""
+    """Compute a step, sentences i to j - 1 of a batch; its slopes begin at row `at` of `own`."""
     begin, end = text.offsets[i], text.offsets[j]
     node, live = thread.node[: end - begin], own.live[at : at + end - begin]
     scores.sum_nodes(text.nodes, begin, weights.table, weights.lists, weights.sums, node)
@@ -285,7 +285,7 @@ def _close(
 
 @inline_kernel
 def _spread(i: int, j: int, at: int, text: Text, own: Slopes, out: Weights) -> None:
-    """Add the slopes of a step, sentences i to j - 1 from row `at` on, to the gradient."""
+    """Add a step to the gradient: sentences i to j - 1, whose slopes begin at row `at` of `own`."""
     begin, end = text.offsets[i], text.offsets[j]
     node, live = own.node[at : at + end - begin], own.live[at : at + end - begin]
     tokens = EdgeTokens(text.edges, 0, text.first, out.edges, out.edge_sums)

@@ -163,7 +163,8 @@ def evaluate_terms(
         slopes = BundleSums.zeros(gradient, data)
         live = data.live if getattr(term, "live", False) else None
         evaluate = partial(_evaluate, tables, data, term, transition_mask, sums, live)
-        batches, whole = data.batches if live is None else data.live_batches, None
+        batches = data.batches if live is None else data.live_batches
+        whole: F64 | None = None
         if live is not None and data.suits_fused and hasattr(term, "labeled"):
             labeled, mask = term.labeled(len(data.offsets) - 1), transition_mask
             whole, redo = fused.log_likelihood(data, labeled, tables, sums, mask, gradient, slopes)

@@ -19,6 +19,7 @@ from sslbench.engine.crf.first_order.batch import (
     BatchPosterior,
     BatchPotentials,
     InfeasibleSentenceError,
+    one_weight_each,
     per_sentence,
 )
 from sslbench.engine.crf.second_order.batch import (
@@ -154,15 +155,7 @@ def weights_of(weights: F64 | None, batch: Batch) -> F64:
     Raises ValueError unless there is one weight per sentence of the corpus.
     """
     n = batch.sentence_hi - batch.sentence_lo
-    return _one_each(None if weights is None else weights[batch.sentences], n)
-
-
-def _one_each(weights: F64 | None, n: int) -> F64:
-    if weights is None:
-        return np.ones(n)
-    if weights.shape != (n,):
-        raise ValueError(f"weights {list(weights.shape)} are not one per sentence of the corpus")
-    return weights
+    return one_weight_each(None if weights is None else weights[batch.sentences], n)
 
 
 def _rows_of(values: AnyArray, what: str, potentials: BatchPotentials) -> AnyArray:
@@ -226,7 +219,7 @@ class HardLabels:
 
     def labeled(self, n_sentences: int) -> tuple[I32, F64]:
         """Return int32[N] and float64[S]; ValueError unless there are as many weights."""
-        return self.labels, _one_each(self.weights, n_sentences)
+        return self.labels, one_weight_each(self.weights, n_sentences)
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         batch = potentials.batch

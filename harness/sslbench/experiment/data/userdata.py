@@ -322,9 +322,9 @@ def _split_of(file: Path) -> str:
 
 
 def _cut(corpus: Corpus, file: Path) -> dict[str, Corpus]:
-    """Four fifths for train and one for test, the same for every seed: results are comparable.
+    """Move a fifth of train to the test, without its weak labels.
 
-    The test has no weak labels.
+    It is the same fifth for every seed, so that results are comparable.
     """
     if corpus.n_sentences < 2:
         message = "one sentence cannot be split into train and test"

@@ -180,15 +180,19 @@ def per_sentence(values: F64, batch: Batch) -> F64:
 
 
 def sentence_weights(weights: F64 | None, batch: Batch) -> F64:
-    """Return float64[s]: the weights of the sentences; None: ones.
+    """Return the weights of the sentences of a batch, as `one_weight_each`."""
+    return one_weight_each(weights, len(batch.offsets) - 1)
 
-    Raises ValueError unless there is one for each sentence of the batch.
+
+def one_weight_each(weights: F64 | None, n: int) -> F64:
+    """Return the weights float64[n] of n sentences; None: ones.
+
+    Raises ValueError unless there is one weight per sentence.
     """
-    n = len(batch.offsets) - 1
     if weights is None:
         return np.ones(n)
     if weights.shape != (n,):
-        raise ValueError(f"{weights.shape} weights for {n} sentences")
+        raise ValueError(f"{list(weights.shape)} weights for {n} sentences")
     return weights
 
 

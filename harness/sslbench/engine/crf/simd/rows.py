@@ -308,7 +308,7 @@ def scale(x: F64, factor: float) -> None:
 
 @kernel
 def copy(x: F64, out: F64) -> None:
-    """out = x, arrays of one shape; an assignment of arrays takes 2 s more to compile."""
+    """out = x, arrays of one shape; an assignment of an array would take long to compile."""
     flat, to = x.reshape(-1), out.reshape(-1)
     for i in range(flat.shape[0]):
         to[i] = flat[i]
@@ -316,7 +316,7 @@ def copy(x: F64, out: F64) -> None:
 
 @kernel
 def add_scaled(x: F64, factor: float, out: F64) -> None:
-    """out += factor x, arrays of one shape; an expression of arrays takes 2 s more to compile."""
+    """out += factor x, arrays of one shape; an expression of arrays would take long to compile."""
     flat, to = x.reshape(-1), out.reshape(-1)
     for i in range(flat.shape[0]):
         to[i] += factor * flat[i]
