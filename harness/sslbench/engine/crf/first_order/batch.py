@@ -192,7 +192,7 @@ def one_weight_each(weights: F64 | None, n: int) -> F64:
     if weights is None:
         return np.ones(n)
     if weights.shape != (n,):
-        raise ValueError(f"{list(weights.shape)} weights for {n} sentences")
+        raise ValueError(f"{list(weights.shape)} weights for {n} sentences, not one per sentence")
     return weights
 
 
